@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { recode } from '../../../test/harness/recode.ts'
 import { newGuest, statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf, newApp, type Person, publishableKey, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { sql } from '../../platform/db/db.ts'
@@ -267,6 +268,7 @@ describe('who cannot have one', () => {
       await tx.run(
         sql`update users set status = 'suspended' where tenant_id = ${tenant.tenantId} and id = ${person.userId}`,
       )
+      await recode({ db: tx }, tenant.tenantId)
       creating = bodies.map((body) => person.post('/users/me/wallet', body))
       await eventually('the creations wait', async () => (await waiting()).length === bodies.length)
     })

@@ -1,0 +1,153 @@
+import { transfer } from '../../../src/delegation/delegated.fixture.ts'
+import { type Authenticator, loginOptions, loginVerify } from '../../harness/authenticator.ts'
+import { cookieOf, ownHeaders, postSession } from '../../harness/dashboard-page.ts'
+import { type Answer, type CallOptions, call, type Service } from '../../harness/harness.ts'
+import type { Stage } from './stage.ts'
+
+/** What came of a walk. */
+export interface Walked {
+  /** What the attacker got that was not theirs, in words. */
+  gained: string[]
+  /** Whether a call was refused as one that depends on a changed record. */
+  refused: boolean
+}
+
+/** One path that an attacker takes, with what they gain if it is open. @returns null if it is closed */
+type Path = (walk: Walk) => Promise<string | null>
+
+interface Walk {
+  stage: Stage
+  api(method: string, path: string, options: CallOptions): Promise<Answer>
+  page(options: { authenticator: Authenticator; email?: string }): Promise<Answer>
+  service: Service
+}
+
+const isOpen = ({ status }: Answer) => status >= 200 && status < 300
+
+const execute =
+  (
+    of: (stage: Stage) => { session: Stage['spent']; token?: string; holding: string; amount: string; what: string },
+  ): Path =>
+  async ({ stage, api }) => {
+    const { session, token = session.token, holding, amount, what } = of(stage)
+    const answer = await api('POST', `/delegated-sessions/${session.id}/execute`, {
+      key: stage.shopKey,
+      headers: { authorization: `Bearer ${token}` },
+      body: { commands: [transfer(holding, amount)] },
+    })
+    return isOpen(answer) ? what : null
+  }
+
+/** Calls as the attacker in the shop, for what is the victim's. */
+const asEve =
+  (method: string, path: (stage: Stage) => string, what: string, body?: (stage: Stage) => object): Path =>
+  async ({ stage, api }) => {
+    const options = { key: stage.shopKey, headers: stage.eve.person.bearer, ...(body && { body: body(stage) }) }
+    const answer = await api(method, path(stage), options)
+    return isOpen(answer) && !isOwn(answer, stage) ? what : null
+  }
+
+/** Whether an answer is about what is the attacker's. */
+const isOwn = ({ text }: Answer, { victim, shared }: Stage) =>
+  ![victim.userId, victim.walletId, victim.party, shared.walletId].some((id) => text.includes(id))
+
+const asOwner =
+  (method: string, path: (stage: Stage) => string, what: string): Path =>
+  async ({ stage, api }) =>
+    isOpen(await api(method, path(stage), { key: stage.own.key })) ? what : null
+
+const signIn =
+  (of: (stage: Stage) => { authenticator: Authenticator; email?: string; isMine?: string }, what: string): Path =>
+  async ({ stage, page }) => {
+    const { isMine, ...by } = of(stage)
+    const answer = await page(by)
+    return isOpen(answer) && answer.body.data.user.id !== isMine ? what : null
+  }
+
+const PATHS: Path[] = [
+  execute((s) => ({ session: s.spent, holding: s.eveHolding, amount: '1', what: 'more than the cap' })),
+  execute((s) => ({ session: s.spent, holding: s.holding, amount: '1', what: 'tokens of the victim' })),
+  execute((s) => ({ session: s.revoked, holding: s.holding, amount: '1', what: 'a revoked session' })),
+  execute((s) => ({ session: s.frozen, holding: s.frozenHolding, amount: '1', what: 'a frozen wallet' })),
+  execute((s) => ({
+    session: s.victimSession,
+    token: s.spent.token,
+    holding: s.holding,
+    amount: '1',
+    what: "the victim's session by another token",
+  })),
+  async ({ stage, api }) => {
+    const answer = await api('POST', `/delegated-sessions/${stage.closed.session.id}/query`, {
+      key: stage.shopKey,
+      headers: { authorization: `Bearer ${stage.closed.session.token}` },
+      body: {},
+    })
+    return isOpen(answer) ? 'a session of a suspended user' : null
+  },
+  signIn((s) => ({ authenticator: s.eve.authenticator, isMine: s.eve.userId }), 'a sign-in as somebody else'),
+  signIn((s) => ({ authenticator: s.eve.authenticator, email: 'ada@example.com' }), 'a sign-in as the victim'),
+  signIn((s) => ({ authenticator: s.removed }), 'a sign-in by a removed passkey'),
+  signIn((s) => ({ authenticator: s.closed.authenticator }), 'a sign-in of a suspended user'),
+  async ({ stage, api }) => {
+    const body = { refreshToken: stage.eve.person.refreshToken }
+    const answer = await api('POST', '/auth/refresh', { key: stage.shopKey, body })
+    if (!isOpen(answer)) return null
+    const claims = JSON.parse(Buffer.from(answer.body.data.accessToken.split('.')[1], 'base64url').toString())
+    return claims.sub === stage.eve.userId ? null : 'tokens of somebody else'
+  },
+  asEve('GET', (s) => `/mpc/shares/${s.shared.walletId}`, "the victim's shares"),
+  asEve(
+    'POST',
+    () => '/mpc/challenge',
+    'a challenge for the share of the victim',
+    (s) => ({
+      walletId: s.shared.walletId,
+      purpose: 'release',
+    }),
+  ),
+  asEve('GET', () => '/users/me/wallet', "the victim's wallet"),
+  asEve('GET', () => '/auth/passkeys', "the victim's passkeys"),
+  asEve('GET', (s) => `/delegated-sessions/${s.victimSession.id}`, "the victim's delegated session"),
+  asOwner('GET', (s) => `/users/${s.victim.userId}`, "the victim, by another tenant's key"),
+  asOwner('GET', (s) => `/wallets/${s.victim.walletId}`, "the victim's wallet, by another tenant's key"),
+  asOwner('POST', (s) => `/wallets/${s.victim.walletId}/freeze`, "a freeze by another tenant's key"),
+  async ({ stage, api }) => (isOpen(await api('GET', '/users', { key: stage.revokedKey })) ? 'a revoked key' : null),
+  async ({ stage, api }) => (isOpen(await api('GET', '/users', { key: stage.shopKey })) ? 'a secret key' : null),
+  async ({ stage, service }) => {
+    const opened = await postSession(service, { link: stage.link })
+    if (!isOpen(opened)) return null
+    const headers = { ...ownHeaders(service), cookie: cookieOf(opened) }
+    const listed = await call(service.url, 'GET', `/dashboard/api/users/${stage.victim.userId}`, { headers })
+    return isOpen(listed) || opened.body.data.role === 'operator' ? 'the dashboard of another tenant' : null
+  },
+]
+
+/** Walks every path. */
+export async function walk(service: Service, stage: Stage): Promise<Walked> {
+  const answers: Answer[] = []
+  const api = async (method: string, path: string, options: CallOptions) => {
+    const answer = await call(service.url, method, `/v1${path}`, options)
+    answers.push(answer)
+    return answer
+  }
+  const page = async ({ authenticator, email }: { authenticator: Authenticator; email?: string }) => {
+    const by = { url: service.url, key: stage.shopKey }
+    try {
+      const asked = await loginOptions(by, email === undefined ? {} : { email })
+      const answer = await loginVerify(by, asked.challengeId, authenticator.get(asked.publicKey))
+      answers.push(answer)
+      return answer
+    } catch (error) {
+      // The options were refused, or the authenticator has no passkey among them.
+      const refused = { status: 500, text: String(error), body: {}, headers: new Headers() }
+      answers.push(refused)
+      return refused
+    }
+  }
+  const gained: string[] = []
+  for (const path of PATHS) {
+    const gain = await path({ stage, api, page, service })
+    if (gain !== null) gained.push(gain)
+  }
+  return { gained, refused: answers.some(({ text }) => text.includes('record_tampered')) }
+}
