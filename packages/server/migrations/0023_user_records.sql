@@ -31,3 +31,11 @@ execute function forget_mac();
 create trigger server_verifications_forget_mac before update on server_verifications for each row
 when (octet_length(old.mac) > 1 and new.mac is not distinct from old.mac and new.mfa_at <> old.mfa_at)
 execute function forget_mac();
+
+-- Sessions' records cover their times and their revocation, too.
+alter table sessions add column version integer not null default 0;
+create trigger sessions_forget_mac before update on sessions for each row
+when (octet_length(old.mac) > 1 and new.mac is not distinct from old.mac and new.version = old.version
+  and (new.signed_in_at, new.mfa_at, new.passkey_at, new.issuer_mfa_at, new.revoked_at)
+    is distinct from (old.signed_in_at, old.mfa_at, old.passkey_at, old.issuer_mfa_at, old.revoked_at))
+execute function forget_mac();

@@ -400,6 +400,25 @@ describe('an account', () => {
     expect(expectStatus(await victim.delete(`/auth/sessions/${eve.sessionId}`), 200).status).toBe('revoked')
   })
 
+  test('is not reached by a session that was revoked, or by a step-up or a sign-in that never was', async () => {
+    const tenant = await service.newTenant()
+    const changes = [
+      'revoked_at = null',
+      `mfa_at = now()`,
+      `signed_in_at = now() + interval '1 minute'`,
+      `passkey_at = now()`,
+      `issuer_mfa_at = now()`,
+    ]
+    for (const change of changes) {
+      const victim = await signInAs(service, tenant)
+      if (change.startsWith('revoked')) expectStatus(await victim.delete(`/auth/sessions/${victim.sessionId}`), 200)
+      await service.sql(`update sessions set ${change} where id = $1`, [victim.sessionId])
+      const body = { refreshToken: victim.refreshToken }
+      await expectTampered(tenant, await tenant.call('POST', '/auth/refresh', { key: victim.key, body }), 'session')
+      if (!change.startsWith('revoked')) await expectTampered(tenant, await victim.post('/mfa/setup'), 'session')
+    }
+  })
+
   test('is not reached by an address that the attacker gave it, and keeps its second factor', async () => {
     const tenant = await service.newTenant()
     expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { email: { enabled: true } }), 200)

@@ -20,7 +20,8 @@ export {
   requireUpheld,
   requireVerification,
 } from './step-up.ts'
-export { deleteOldSessions, type ExtraWrites, forgetVerifications } from './store.ts'
+export { forgetVerifications } from './step-up-store.ts'
+export { deleteOldSessions, type ExtraWrites } from './store.ts'
 
 /** A page of a user's sessions, newest first. */
 export async function listSessions(

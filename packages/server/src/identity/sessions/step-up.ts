@@ -4,29 +4,30 @@ import { fail } from '../../platform/http/errors.ts'
 import type { Caller, CurrentUser } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { signAccessToken } from '../../platform/security/access-token.ts'
-import * as store from './store.ts'
+import * as steps from './step-up-store.ts'
+import { type ExtraWrites, toClaims } from './store.ts'
 
 /** How long a verified second factor or a sign-in counts as fresh. */
 const FRESH_MS = 5 * 60_000
 
 const isFresh = (deps: Deps, at: Date | null) => at !== null && deps.now().getTime() - at.getTime() <= FRESH_MS
 
-async function read(deps: Deps, caller: Caller, user: CurrentUser): Promise<store.StepUpRow> {
+async function read(deps: Deps, caller: Caller, user: CurrentUser): Promise<steps.StepUpRow> {
   const by = { sessionId: user.sessionId, keyId: caller.keyId }
-  const row = await store.findStepUp(deps.db, caller.tenantId, user.id, by)
+  const row = await steps.findStepUp(deps.db, caller.tenantId, user.id, by)
   if (row === undefined) throw fail('session_revoked')
   return row
 }
 
 /** A server that acts for a user needs no step-up, unless the app requires it. */
-const isExempt = (user: CurrentUser, row: store.StepUpRow) => user.sessionId === null && !row.enforce_for_server
+const isExempt = (user: CurrentUser, row: steps.StepUpRow) => user.sessionId === null && !row.enforce_for_server
 
 /** @throws stronger_sign_in_required */
-function refuseUnproven({ unproven }: store.StepUpRow): void {
+function refuseUnproven({ unproven }: steps.StepUpRow): void {
   if (unproven) throw fail('stronger_sign_in_required')
 }
 
-function checkRecent(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
+function checkRecent(deps: Deps, user: CurrentUser, row: steps.StepUpRow, mfaAt: Date | null): void {
   if (isExempt(user, row)) return
   const required = row.policy === 'always' || (row.mfa_enabled && row.policy !== 'never')
   if (required && isFresh(deps, mfaAt)) return
@@ -34,7 +35,7 @@ function checkRecent(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt:
   if (!isFresh(deps, row.signed_in_at)) throw fail('reauthentication_required')
 }
 
-function checkStepUp(deps: Deps, user: CurrentUser, row: store.StepUpRow, mfaAt: Date | null): void {
+function checkStepUp(deps: Deps, user: CurrentUser, row: steps.StepUpRow, mfaAt: Date | null): void {
   refuseUnproven(row)
   checkRecent(deps, user, row, mfaAt)
 }
@@ -88,7 +89,7 @@ export async function requireUpheld(
   caller: Caller,
   of: { userId: Id<'usr'>; appId: Id<'app'>; sessionId: Id<'ses'> },
 ): Promise<void> {
-  if (!(await store.lockSessionForShare(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
+  if (!(await steps.lockSessionForShare(deps.db, caller.tenantId, of.sessionId))) throw fail('session_revoked')
   const row = await read(deps, caller, { id: of.userId, appId: of.appId, sessionId: of.sessionId, ended: false })
   refuseUnproven(row)
   if (row.mfa_enabled && row.policy !== 'never' && row.mfa_at === null) throw fail('mfa_required')
@@ -120,11 +121,11 @@ export interface ProvenSession {
 export async function recordPasskey(
   deps: Deps,
   of: { tenantId: Id<'ten'>; sessionId: Id<'ses'>; methods: string[] },
-  extraWrites: store.ExtraWrites,
+  extraWrites: ExtraWrites,
 ): Promise<ProvenSession | null> {
-  const row = await store.recordPasskey(deps.db, of.tenantId, of.sessionId, of.methods, deps.now(), extraWrites)
+  const row = await steps.recordPasskey(deps.db, of.tenantId, of.sessionId, of.methods, deps.now(), extraWrites)
   if (row === undefined) return null
-  const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
+  const accessToken = await signAccessToken(deps, toClaims(row), row.access_seconds)
   return { accessToken, expiresInSeconds: row.access_seconds }
 }
 
@@ -146,11 +147,11 @@ export async function recordVerification(
   const now = deps.now()
   const mfaExpiresAt = new Date(now.getTime() + FRESH_MS)
   if (user.sessionId === null) {
-    await store.recordServerVerification(tx, caller.tenantId, caller.keyId, user.id, now)
+    await steps.recordServerVerification(tx, caller.tenantId, caller.keyId, user.id, now)
     return { accessToken: null, expiresInSeconds: null, mfaExpiresAt }
   }
-  const row = await store.recordVerification(tx, caller.tenantId, user.sessionId, method, now)
+  const row = await steps.recordVerification(tx, caller.tenantId, user.sessionId, method, now)
   if (row === undefined) throw fail('session_revoked')
-  const accessToken = await signAccessToken(deps, store.toClaims(row), row.access_seconds)
+  const accessToken = await signAccessToken(deps, toClaims(row), row.access_seconds)
   return { accessToken, expiresInSeconds: row.access_seconds, mfaExpiresAt }
 }

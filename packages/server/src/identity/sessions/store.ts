@@ -1,20 +1,26 @@
 import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
-import { insertion, wire } from '../../platform/db/rows.ts'
+import { change, wire } from '../../platform/db/rows.ts'
 import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts'
 import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AccessClaims } from '../../platform/security/access-token.ts'
 import { guestOver } from '../../platform/security/current-user.ts'
-import { readJoined, readRecord, readToEnd, type Sealed, sealed } from '../../platform/security/records/access.ts'
-import { APP_RECORD } from '../../platform/security/records/app-record.ts'
-import { recordColumns } from '../../platform/security/records/kind.ts'
+import {
+  readJoined,
+  readRecord,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
+import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { ListSessions, Session } from './schema.ts'
-import { SERVER_VERIFICATION_RECORD, USER_SESSION_RECORD } from './session-record.ts'
+import { USER_SESSION_RECORD } from './session-record.ts'
 
 /** A row of the table `sessions`. */
-export interface SessionRow extends Sealed {
+export interface SessionRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'ses'>
   app_id: Id<'app'>
@@ -76,7 +82,7 @@ export function toClaims(
 /** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
 export type NewSession = Omit<
   SessionRow,
-  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at' | 'mac'
+  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at' | 'version' | 'mac'
 >
 
 /**
@@ -89,8 +95,11 @@ export interface ExtraWrites {
   second?: { writes: Sql; holds: Sql }
 }
 
-const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
-const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
+/** What a new session does not have. */
+const NOT_YET = { mfa_at: null, passkey_at: null, revoked_at: null, version: 0, mac: null }
+
+export const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
+export const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
 
 /**
  * Starts a session of an active user who is not an ended guest. Writes the session, when the user was last seen, and the
@@ -105,7 +114,7 @@ export async function insertSession(
   seen: (condition: Sql) => Sql,
   { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites = {},
 ): Promise<{ accessSeconds: number | null; firstHeld: boolean }> {
-  const row = await sealed(db, USER_SESSION_RECORD, { ...input, mac: null })
+  const row = await sealed(db, USER_SESSION_RECORD, { ...input, ...NOT_YET })
   const told = event === null ? sql`no_event as (select)` : eventWritesIf(event, sql`exists (select from begun)`)
   const found = await db.one<{ access_seconds: number | null; first_held: boolean }>(sql`
     with app as (
@@ -209,41 +218,75 @@ export async function findSessionToEnd(
   return row
 }
 
+/** Notes the version of a session that was just written, once it is committed. */
+export const noteVersion = (tx: Db, row: SessionRow) =>
+  tx.afterCommit(() => tx.records.committed(USER_SESSION_RECORD, row as object as RecordRow))
+
+/** Sessions as they are after a change, in the transaction that holds their rows. */
+export async function storeEach(tx: Db, rows: readonly SessionRow[]): Promise<SessionRow[]> {
+  const after = await Promise.all(rows.map((row) => resealed(tx, USER_SESSION_RECORD, row)))
+  await tx.run(sql`
+    update sessions s set revoked_at = e.revoked_at, mfa_at = e.mfa_at, version = e.version, mac = e.mac
+    from unnest(${after.map((row) => row.tenant_id)}::text[], ${after.map((row) => row.id)}::text[],
+      ${after.map((row) => row.revoked_at)}::timestamptz[], ${after.map((row) => row.mfa_at)}::timestamptz[],
+      ${after.map((row) => row.version)}::integer[], ${after.map((row) => row.mac)}::bytea[])
+      e(tenant_id, id, revoked_at, mfa_at, version, mac)
+    where s.tenant_id = e.tenant_id and s.id = e.id`)
+  for (const row of after) noteVersion(tx, row)
+  return after
+}
+
 /** Revokes all sessions of a user, or the one with this id, unless already revoked. @returns the sessions that this revoked */
-export function revokeSessions(
+export async function revokeSessions(
   tx: Db,
   tenantId: Id<'ten'>,
   userId: Id<'usr'>,
   id: Id<'ses'> | null,
   now: Date,
 ): Promise<SessionRow[]> {
-  return readToEnd<SessionRow>(
+  const mine = await readToEnd<SessionRow>(
     tx,
     USER_SESSION_RECORD,
     sql`
-    with mine as (
-      select id from sessions where tenant_id = ${tenantId} and user_id = ${userId} and (${id}::text is null or id = ${id})
-        and revoked_at is null order by id for no key update)
-    update sessions s set revoked_at = ${now} from mine where s.tenant_id = ${tenantId} and s.id = mine.id returning s.*`,
+    select * from sessions where tenant_id = ${tenantId} and user_id = ${userId} and (${id}::text is null or id = ${id})
+      and revoked_at is null order by id for no key update`,
+  )
+  return mine.length === 0
+    ? []
+    : storeEach(
+        tx,
+        mine.map((row) => ({ ...row, revoked_at: now })),
+      )
+}
+
+/** A session that is not revoked, locked until the transaction ends. @throws record_tampered */
+export function lockSession(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<SessionRow | undefined> {
+  return readRecord<SessionRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`select * from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for no key update`,
   )
 }
 
 /** Turns a guest's session into a user's: without the guest's end, freshly signed in, with the next refresh token. */
-export function confirmSession(
+export async function confirmSession(
   tx: Db,
   tenantId: Id<'ten'>,
   id: Id<'ses'>,
   now: Date,
 ): Promise<RefreshedRow | undefined> {
+  const before = await lockSession(tx, tenantId, id)
+  if (before === undefined) return undefined
+  const row = await resealed(tx, USER_SESSION_RECORD, { ...before, signed_in_at: now })
+  noteVersion(tx, row)
   return readRecord<RefreshedRow>(
     tx,
     USER_SESSION_RECORD,
     sql`
-    update sessions s set ends_at = null, signed_in_at = ${now}, generation = s.generation + 1, refreshed_at = ${now},
-      expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+    update sessions s set ${change(row, 'signed_in_at version mac')}, ends_at = null, generation = s.generation + 1,
+      refreshed_at = ${now}, expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
-      and s.revoked_at is null
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
   )
 }
@@ -256,120 +299,6 @@ export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'u
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.user_id = ${userId}
       and s.ends_at is not null and s.revoked_at is null`)
-}
-
-/** The data that decides whether a current user has passed the step-up. */
-export interface StepUpRow {
-  mfa_enabled: boolean
-  policy: 'if_enrolled' | 'always' | 'never'
-  enforce_for_server: boolean
-  /** When this session (or this key, for this user) last verified a second factor. Null: never. */
-  mfa_at: Date | null
-  /** When the user signed in, or last showed a passkey in the session. */
-  signed_in_at: Date | null
-  /** The same of the issuer that vouched for the user. */
-  issuer_mfa_at: Date | null
-  /** Whether the account has a passkey or a second factor, and the session began without and has shown neither. */
-  unproven: boolean
-}
-
-/** The step-up data of a session, or of a key that acts for the user. */
-export function findStepUp(
-  db: Db,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
-  by: { sessionId: Id<'ses'> | null; keyId: Id<'key'> },
-): Promise<StepUpRow | undefined> {
-  return readJoined<StepUpRow>(
-    db,
-    [USER_RECORD, USER_SESSION_RECORD, APP_RECORD, SERVER_VERIFICATION_RECORD],
-    sql`
-    select u.mfa_enabled, ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(APP_RECORD, 'a')},
-      ${recordColumns(USER_RECORD, 'u')}, ${recordColumns(SERVER_VERIFICATION_RECORD, 'v')}, a.mfa->>'policy' as policy, (a.mfa->>'enforceForServer')::boolean as enforce_for_server,
-      greatest(s.signed_in_at, s.passkey_at) as signed_in_at, s.issuer_mfa_at,
-      coalesce(s.weak, false) and s.mfa_at is null and s.passkey_at is null and (u.mfa_enabled or strpos(u.credentials, 'pky_') > 0 or exists (
-        select from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id)) as unproven,
-      case when ${by.sessionId}::text is null then v.mfa_at else s.mfa_at end as mfa_at
-    from users u join apps a on a.tenant_id = u.tenant_id and a.id = u.app_id
-    left join sessions s on s.tenant_id = u.tenant_id and s.id = ${by.sessionId} and s.user_id = u.id
-    left join server_verifications v on v.tenant_id = u.tenant_id and v.key_id = ${by.keyId} and v.user_id = u.id
-    where u.tenant_id = ${tenantId} and u.id = ${userId}`,
-  )
-}
-
-/** Whether the session is not revoked. If so, it cannot be revoked until the transaction ends. */
-export async function lockSessionForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<boolean> {
-  const held = await tx.run(sql`
-    select from sessions where tenant_id = ${tenantId} and id = ${id} and revoked_at is null for share`)
-  return held === 1
-}
-
-/** Records a verified second factor in a session. @returns the session, and its access tokens' lifetime */
-export function recordVerification(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  id: Id<'ses'>,
-  method: string,
-  now: Date,
-): Promise<RefreshedRow | undefined> {
-  return readRecord<RefreshedRow>(
-    tx,
-    USER_SESSION_RECORD,
-    sql`
-    update sessions s set mfa_at = ${now},
-      amr = case when ${method}::text = any(s.amr) then s.amr else array(select distinct unnest(s.amr || ${method}::text || 'mfa'::text)) end
-    from apps a
-    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
-  )
-}
-
-/**
- * Records that a passkey was shown in a session that has not ended, in one statement with `extraWrites`, if their conditions
- * hold. @returns the session, and its access tokens' lifetime
- */
-export function recordPasskey(
-  db: Db,
-  tenantId: Id<'ten'>,
-  id: Id<'ses'>,
-  methods: string[],
-  now: Date,
-  { first = NOTHING_FIRST, second = NOTHING_SECOND }: ExtraWrites,
-): Promise<RefreshedRow | undefined> {
-  return readRecord<RefreshedRow>(
-    db,
-    USER_SESSION_RECORD,
-    sql`
-    with ${first.writes},
-    seen as (select 1 where ${first.holds}),
-    ${second.writes}
-    update sessions s set passkey_at = ${now}, amr = array(select distinct unnest(s.amr || ${methods}::text[]))
-    from apps a
-    where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
-      and s.revoked_at is null and ${second.holds}
-    returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
-  )
-}
-
-/** Records a verified second factor for a secret key that acts for the user. */
-export async function recordServerVerification(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  keyId: Id<'key'>,
-  userId: Id<'usr'>,
-  now: Date,
-): Promise<void> {
-  const made = { tenant_id: tenantId, key_id: keyId, user_id: userId, mfa_at: now, mac: null }
-  const row = await sealed(tx, SERVER_VERIFICATION_RECORD, made)
-  await tx.run(sql`
-    ${insertion('server_verifications', row)}
-    on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at, mac = excluded.mac`)
-}
-
-/** Deletes all verifications of a user whose second factor was deleted. */
-export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
-  await tx.run(sql`update sessions set mfa_at = null where tenant_id = ${tenantId} and user_id = ${userId}`)
-  await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }
 
 /** Whether the user exists in the scope. Guests count. */
