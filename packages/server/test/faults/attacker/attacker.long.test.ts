@@ -25,7 +25,7 @@ const LISTED = ['passkeys', 'identities', 'mfa_factors', 'recovery_codes']
  * Records whose own earlier row, with its MAC, is believed by a process that has not seen a later one: what SECURITY.md says of
  * them. Everything else gains nothing.
  */
-const ROLLED_BACK = ['api_keys', 'apps', 'delegated_sessions', 'users', 'wallets']
+const ROLLED_BACK = ['api_keys', 'apps', 'delegated_sessions', 'sessions', 'users', 'wallets']
 
 let base: Awaited<ReturnType<typeof newDatabase>>
 let folder: string

@@ -39,6 +39,8 @@ export interface Stage {
   spent: Session
   /** A session of the victim's that the attacker was the delegate of, and that was revoked. */
   revoked: Session
+  /** A session of the victim's whose refresh token the attacker has, and that was revoked. */
+  stolen: Person
   /** An authenticator whose passkey the victim removed. */
   removed: Authenticator
   /** A session of a wallet that is frozen. */
@@ -104,6 +106,7 @@ export async function setStage(service: Service, copy: Copy): Promise<Stage> {
     eveHolding,
     spent: await ownSession(service, eve, { policy: transfers(eve, '1') }),
     revoked: await newSession(service, shop, victim, { policy: transfers(victim, '5') }),
+    stolen: await signInAs(service, shop, { userId: victim.userId }),
     removed,
     frozen: await newSession(service, shop, held, { policy: transfers(held, '5') }),
     frozenHolding,
@@ -121,6 +124,7 @@ export async function setStage(service: Service, copy: Copy): Promise<Stage> {
   )
   stage.eveHolding = left?.id as string
   expectStatus(await shop.delete(`/delegated-sessions/${stage.revoked.id}`), 200)
+  expectStatus(await stage.stolen.delete(`/auth/sessions/${stage.stolen.sessionId}`), 200)
   expectStatus(await shop.post(`/wallets/${held.walletId}/freeze`), 200)
   expectStatus(await shop.patch(`/users/${closedUser.userId}`, { status: 'suspended' }), 200)
   const lost = keys.find(({ last4 }) => revokedKey.endsWith(last4))

@@ -89,6 +89,10 @@ const PATHS: Path[] = [
   signIn((s) => ({ authenticator: s.removed }), 'a sign-in by a removed passkey'),
   signIn((s) => ({ authenticator: s.closed.authenticator }), 'a sign-in of a suspended user'),
   async ({ stage, api }) => {
+    const body = { refreshToken: stage.stolen.refreshToken }
+    return isOpen(await api('POST', '/auth/refresh', { key: stage.shopKey, body })) ? 'a revoked sign-in' : null
+  },
+  async ({ stage, api }) => {
     const body = { refreshToken: stage.eve.person.refreshToken }
     const answer = await api('POST', '/auth/refresh', { key: stage.shopKey, body })
     if (!isOpen(answer)) return null
