@@ -1,7 +1,7 @@
 import type { Column, Database, Row, Table } from './database.ts'
 import { q } from './database.ts'
 
-export type Kind = 'flip' | 'empty' | 'copy' | 'exchange' | 'insert' | 'delete' | 'restore'
+type Kind = 'flip' | 'empty' | 'copy' | 'exchange' | 'insert' | 'delete' | 'restore'
 
 /** One thing that the attacker does to one row. */
 export interface Move {
