@@ -59,6 +59,8 @@ export interface LiveRow extends SessionRow {
   wallet__mac: Buffer | null
   /** The user's, in the same way. */
   user__mac: Buffer | null
+  /** The newest version of the session that a transaction made; null for none. Read where commands are executed. */
+  used_version?: number | null
 }
 
 /**
@@ -131,6 +133,8 @@ async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Ro
   await db.records.check(SESSION_RECORD, [row as object as RecordRow], readAt, !db.inTransaction)
   for (const kind of [WALLET_RECORD, USER_RECORD])
     await db.records.check(kind, [recordIn(kind, row) as RecordRow], readAt, !db.inTransaction)
+  if ((row.used_version ?? 0) > row.version)
+    db.records.refuse(SESSION_RECORD, row as object as RecordRow, 'it is older than its transactions')
   if (row.status === 'active')
     await db.records.requireListed(WALLET_RECORD, recordIn(WALLET_RECORD, row) as RecordRow, 'sessions', row.id)
   return row
@@ -156,6 +160,9 @@ export interface ReadyRow extends LiveRow {
   snapshot: unknown
 }
 
+/** The newest version of a session `l` that a transaction made. */
+const usedVersion = sql`(select max(t.session_version) from transactions t where t.delegated_session_id = l.id) as used_version`
+
 /** The same for executing: everything in one statement. */
 export function findReady(
   db: Db,
@@ -170,6 +177,7 @@ export function findReady(
     select l.*, (
       select t.id from transactions t
       where t.tenant_id = ${reach.tenantId} and t.delegated_session_id = l.id and t.command_id = ${commandId}) as known_transaction,
+      ${usedVersion},
       case when l.status = 'active' and l.expires_at > ${now}
         and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
         then ${snapshot} end as snapshot
@@ -193,7 +201,8 @@ const lockedLive = (now: Date, reach: AppScope, by: Sql): Sql =>
  * suspension or revocation either comes first or waits.
  */
 export function lockLive(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
-  return readLive<LiveRow>(tx, sql`with ${queued(reach, id)} ${lockedLive(now, reach, sql`for update of s`)}`)
+  const locked = lockedLive(now, reach, sql`for update of s`)
+  return readLive<LiveRow>(tx, sql`with ${queued(reach, id)} select l.*, ${usedVersion} from (${locked}) l`)
 }
 
 /** The same for signing what was reserved: concurrent with other signers, never with a revocation. */

@@ -56,6 +56,16 @@ async function steal(table: keyof typeof NAMES | 'recovery_codes', column: strin
       // As somebody deletes a row who does not care what refers to it.
       await service.sql(`delete from ${table} where ${column} = $1`, [value])
     },
+    /** Puts the row back in place of the present one, which nothing that refers to it notices. */
+    async overwrite() {
+      const names = Object.keys(JSON.parse(rows[0]?.row as string)).map((name) => `"${name}"`)
+      await service.sql(
+        `update ${table} t set (${names.join(', ')}) = (select ${names.join(', ')} from json_populate_record(null::${table}, $2::json))
+         where ${column} = $1`,
+        [value, rows[0]?.row],
+      )
+      service.deps.db.records.forgetVersions()
+    },
     async putBack() {
       await service.sql(`delete from ${table} where ${column} = $1`, [value])
       for (const { row } of rows)
@@ -209,6 +219,16 @@ describe('a delegated session', () => {
     refused(await session.query())
     expect(await named(tenant.tenantId)).toEqual([`wallet ${holder.walletId}`])
     expectStatus(await other.query(), 200)
+  })
+
+  test('that spent does not get its cap back when its row comes back', async () => {
+    const { tenant, holder } = await begun()
+    const session = await newSession(service, tenant, holder, { policy: transfers(holder, '1') })
+    const holding = await holder.receive('10')
+    const stolen = await steal('delegated_sessions', 'id', session.id)
+    expectStatus(await session.execute({ commands: [transfer(holding, '1')] }), 200)
+    await stolen.overwrite()
+    refused(await session.execute({ commands: [transfer(holding, '1')] }))
   })
 
   test('that was hidden while all of its wallet were revoked was revoked too', async () => {

@@ -99,6 +99,7 @@ export function newTransaction(
     expires_at: null,
     check_at: null,
     remaining: null,
+    session_version: null,
     update_id: null,
     ledger_offset: null,
     error: null,

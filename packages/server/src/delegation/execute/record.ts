@@ -29,6 +29,9 @@ const CLOSED = {
 
 const insertionOf = (row: TransactionRow) => (condition: Sql) => transactionInsertion(row, condition)
 
+/** Which version of its session a transaction makes: the one after that on which it was decided. */
+const by = ({ version }: store.LiveRow) => ({ session_version: version + 1 })
+
 /** The session after a transaction has taken its part of the caps. */
 function charged(session: store.LiveRow, transaction: TransactionRow, now: Date): store.LiveRow {
   return {
@@ -69,7 +72,7 @@ export async function insertReserved(
 ): Promise<TransactionRow | null> {
   const now = deps.now()
   const after = charged(before, row, now)
-  const transaction = await sealedTransaction(db, { ...row, remaining: remainingIn(after, now) })
+  const transaction = await sealedTransaction(db, { ...row, ...by(before), remaining: remainingIn(after, now) })
   const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
   return (await store.writeUse(db, use)) ? transaction : null
 }
@@ -89,7 +92,7 @@ export async function insertCompleted(
 ): Promise<TransactionRow | null> {
   const now = deps.now()
   const { after, events: ending } = afterCompletion(charged(before, row, now), now, cause)
-  const transaction = { ...completedRow(row, receipt, now), remaining: remainingIn(after, now) }
+  const transaction = { ...completedRow(row, receipt, now), ...by(before), remaining: remainingIn(after, now) }
   const events = [
     transactionEvent(now, 'tx.submitted', transaction, cause),
     transactionEvent(now, 'tx.completed', transaction, cause),
@@ -110,7 +113,7 @@ export async function recordReserved(
 ): Promise<TransactionRow> {
   const now = deps.now()
   const session = charged(before, row, now)
-  const transaction = { ...row, remaining: remainingIn(session, now) }
+  const transaction = { ...row, ...by(before), remaining: remainingIn(session, now) }
   await store.recordUse(tx, session, await transactionChange(tx, transaction), [])
   return transaction
 }
@@ -126,7 +129,7 @@ export async function recordCompleted(
 ): Promise<TransactionRow> {
   const now = deps.now()
   const { after, events } = afterCompletion({ ...before, updated_at: now }, now, cause)
-  const transaction = completedRow(row, receipt, now)
+  const transaction = { ...completedRow(row, receipt, now), ...by(before) }
   await store.recordUse(tx, after, await transactionChange(tx, transaction), [
     ...(row.status === 'signature_required' ? [transactionEvent(now, 'tx.submitted', transaction, cause)] : []),
     transactionEvent(now, 'tx.completed', transaction, cause),
@@ -153,6 +156,7 @@ export async function recordFailed(
   const transaction: TransactionRow = {
     ...row,
     ...CLOSED,
+    ...by(before),
     status: 'failed',
     effects: [],
     spends: [],

@@ -59,6 +59,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   ledger_contracts: ['index', 'seed'],
   outbox: ['ordering_key', 'subscriber_id'],
   tenants: ['ledger_chain_at', 'proof_delegation', 'proof_key_at', 'proof_key_sealed', 'proof_public_key'],
+  transactions: ['session_version'],
   webhooks: [
     'filter',
     'filter_version',

@@ -37,6 +37,7 @@ export const TRANSACTION_RECORD = defineRecord({
     effects: 'shown only: what is signed is read out of the prepared bytes',
     check_at: 'when its outcome is looked for next: never decides what the outcome is',
     remaining: 'shown only: what is left follows from the session',
+    session_version: 'a session that is older is refused: whoever changes it takes no more than a deleted row',
     update_id: 'where it is on the ledger, once it has ended',
     ledger_offset: 'where it is on the ledger, once it has ended',
     created_at: 'shown only',

@@ -25,7 +25,7 @@ const LISTED = ['passkeys', 'identities', 'mfa_factors', 'recovery_codes']
  * Records whose own earlier row, with its MAC, is believed by a process that has not seen a later one: what SECURITY.md says of
  * them. Everything else gains nothing.
  */
-const ROLLED_BACK = ['api_keys', 'apps', 'delegated_sessions', 'sessions', 'users', 'wallets']
+const ROLLED_BACK = ['api_keys', 'apps', 'sessions', 'users', 'wallets']
 
 let base: Awaited<ReturnType<typeof newDatabase>>
 let folder: string
@@ -130,7 +130,7 @@ test('without MACs, what the attacker does gains something: the ways are open', 
   const moves = allMoves(database.tables).filter(({ kind, table }) => kind === 'restore' && kinds.has(table.name))
   const gains = new Set<string>()
   for (const move of moves) for (const gain of (await attempt([move, move, move], next, true)).gained) gains.add(gain)
-  for (const gain of ['more than the cap', 'a frozen wallet', 'a revoked session', 'a sign-in by a removed passkey'])
+  for (const gain of ['a session of a suspended user', 'a frozen wallet', 'a revoked session', 'a sign-in by a removed passkey'])
     expect([...gains]).toContain(gain)
 })
 
