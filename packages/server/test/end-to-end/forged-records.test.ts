@@ -1,6 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  BOB,
   create,
   everything,
   expectStatus,
@@ -520,6 +521,33 @@ describe('an app', () => {
     const path = `/apps/${tenant.appId}/issuers/${made.id}`
     await expectTampered(tenant, await tenant.get(path), 'issuer', made.id)
     expectStatus(await tenant.delete(path), 200)
+  })
+})
+
+describe('a template', () => {
+  test('that was changed before its first contract makes none, and moves none', async () => {
+    const tenant = await service.newTenant()
+    const definition = {
+      templateId: 'Shop:Voucher',
+      fields: { shop: { type: 'party' }, holder: { type: 'party' } },
+      signatories: ['shop'],
+      observers: ['holder'],
+      choices: { Redeem: { controllers: ['shop'] } },
+    }
+    expectStatus(await tenant.post('/templates', definition), 201)
+    const holder = await newHolder(tenant)
+    const session = await newSession(service, tenant, holder, { policy: { allow: [{ templateId: 'Shop:Voucher' }] } })
+    const issue = () =>
+      session.execute({
+        commands: [create('Shop:Voucher', { shop: holder.party, holder: BOB })],
+      })
+    await service.sql(
+      `update ledger_templates set definition = replace(definition::text, '"controllers":["shop"]', '"controllers":["holder"]')::json
+       where tenant_id = $1`,
+      [tenant.tenantId],
+    )
+    await expectTampered(tenant, await issue(), 'template', 'Shop:Voucher')
+    await expectTampered(tenant, await tenant.get('/templates/Shop:Voucher'), 'template')
   })
 })
 

@@ -124,6 +124,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   key_shares: { mac: null, version: null },
   delegated_sessions: { mac: null },
   transactions: { mac: null, version: null },
+  ledger_templates: { mac: null },
   users: { mac: null, version: null, credentials: null, factor_version: null },
   mfa_factors: { mac: null, version: null, recovery_digest: null },
   apps: { mac: null, version: null },

@@ -273,6 +273,7 @@ describe('declaring', () => {
          'signatories', '["a"]'::json), now() - interval '1 day' from generate_series(1, 195) n`,
       [tenant.tenantId],
     )
+    await service.recode(tenant.tenantId)
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => tenant.post('/templates', { ...RECEIPT, templateId: `New:T${n}` })),
     )

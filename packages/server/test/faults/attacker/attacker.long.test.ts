@@ -130,7 +130,12 @@ test('without MACs, what the attacker does gains something: the ways are open', 
   const moves = allMoves(database.tables).filter(({ kind, table }) => kind === 'restore' && kinds.has(table.name))
   const gains = new Set<string>()
   for (const move of moves) for (const gain of (await attempt([move, move, move], next, true)).gained) gains.add(gain)
-  for (const gain of ['a session of a suspended user', 'a frozen wallet', 'a revoked session', 'a sign-in by a removed passkey'])
+  for (const gain of [
+    'a session of a suspended user',
+    'a frozen wallet',
+    'a revoked session',
+    'a sign-in by a removed passkey',
+  ])
     expect([...gains]).toContain(gain)
 })
 

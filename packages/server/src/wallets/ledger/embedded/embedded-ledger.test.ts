@@ -263,6 +263,7 @@ describe('a contract that was altered in the database', () => {
       stage.tenantId,
       JSON.stringify(definition(['holder'])),
     ])
+    await service.recode()
     // Another process, which has not read the template yet.
     const ledger = createEmbeddedLedger({ keys: service.deps.keys })
     const elsewhere = acting({ ...stage, ledger }, ada.party)

@@ -1,8 +1,11 @@
 import { type Db, type Sql, sql } from '../../../platform/db/db.ts'
+import { insertion } from '../../../platform/db/rows.ts'
 import type { Id } from '../../../platform/ids.ts'
 import type { Arguments, Contract, Effect } from '../../../platform/ports/ledger.ts'
+import { readRecords, type Sealed, sealed } from '../../../platform/security/records/access.ts'
 import type { Definition } from './declared-template.ts'
 import type { Input } from './interpret.ts'
+import { TEMPLATE_RECORD } from './template-record.ts'
 
 interface ContractRow {
   contract_id: string
@@ -205,17 +208,20 @@ export async function contractsBefore(
 }
 
 /** A declared template as the table holds it. */
-export interface TemplateRow {
+export interface TemplateRow extends Sealed {
+  tenant_id: Id<'ten'>
   template_id: string
   definition: Definition
   created_at: Date
 }
 
-/** Declared templates by their ids. */
+/** Declared templates by their ids. @throws record_tampered */
 export function findTemplates(db: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<TemplateRow[]> {
-  return db.query<TemplateRow>(sql`
-    select template_id, definition, created_at from ledger_templates
-    where tenant_id = ${tenantId} and template_id = any(${ids}::text[])`)
+  return readRecords<TemplateRow>(
+    db,
+    TEMPLATE_RECORD,
+    sql`select * from ledger_templates where tenant_id = ${tenantId} and template_id = any(${ids}::text[])`,
+  )
 }
 
 /** How many templates a tenant has declared. */
@@ -229,9 +235,13 @@ export async function listTemplates(
   tenantId: Id<'ten'>,
   { offset, pageSize }: { offset: number; pageSize: number },
 ): Promise<{ rows: TemplateRow[]; total: number }> {
-  const rows = await db.query<TemplateRow>(sql`
-    select template_id, definition, created_at from ledger_templates
-    where tenant_id = ${tenantId} order by created_at desc, template_id offset ${offset} limit ${pageSize}`)
+  const rows = await readRecords<TemplateRow>(
+    db,
+    TEMPLATE_RECORD,
+    sql`
+    select * from ledger_templates
+    where tenant_id = ${tenantId} order by created_at desc, template_id offset ${offset} limit ${pageSize}`,
+  )
   return { rows, total: await countTemplates(db, tenantId) }
 }
 
@@ -242,9 +252,10 @@ export async function lockTemplates(tx: Db, tenantId: Id<'ten'>): Promise<void> 
 
 /** Stores a template. Its name must be free. */
 export async function insertTemplate(tx: Db, tenantId: Id<'ten'>, definition: Definition, now: Date): Promise<void> {
-  await tx.run(sql`
-    insert into ledger_templates (tenant_id, template_id, definition, created_at)
-    values (${tenantId}, ${definition.templateId}, ${JSON.stringify(definition)}::json, ${now})`)
+  // As the database keeps it: JSON has no undefined.
+  const kept = JSON.parse(JSON.stringify(definition)) as Definition
+  const made = { tenant_id: tenantId, template_id: definition.templateId, definition: kept, created_at: now, mac: null }
+  await tx.run(insertion('ledger_templates', await sealed<TemplateRow>(tx, TEMPLATE_RECORD, made)))
 }
 
 /** Makes a cheap query of the ledger's table. @throws Error if it cannot be read */

@@ -8,3 +8,6 @@ create index wallets_sessions on wallets (tenant_id, app_id, id) where sessions 
 -- this migration, and in those that reserve nothing yet.
 alter table transactions add column session_version integer;
 create index transactions_session on transactions (delegated_session_id, session_version) where session_version is not null;
+
+-- Templates carry a MAC: contracts of a template that somebody changed before them would do what it says.
+alter table ledger_templates add column mac bytea;
