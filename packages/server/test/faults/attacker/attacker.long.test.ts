@@ -77,8 +77,11 @@ interface Tried {
 
 /** @param recode gives what was changed the right MACs, as if there were none */
 async function attempt(moves: readonly Move[], next: (below: number) => number, recode = false): Promise<Tried> {
+  const done: Move[] = []
+  for (const move of moves) if (await make(database, move, next)) done.push(move)
+  // The second may have taken the first back.
   const made: Move[] = []
-  for (const move of moves) if (await make(database, move, next)) made.push(move)
+  for (const move of done) if (await database.differs(move.table, 'present')) made.push(move)
   if (made.length === 0) return { moves: made, gained: [], detected: false }
   let service: Service
   try {

@@ -82,6 +82,15 @@ export class Database {
     }
   }
 
+  /** Whether a table's rows are others than in a copy. */
+  async differs(table: Table, schema: string): Promise<boolean> {
+    const rows = (from: string) => `select t::text from ${from}.${q(table.name)} t`
+    const [row] = await this.query<{ other: boolean }>(
+      `select exists (${rows('public')} except ${rows(schema)}) or exists (${rows(schema)} except ${rows('public')}) as other`,
+    )
+    return row?.other === true
+  }
+
   /** Puts all rows back as they are in a copy, whatever refers to them. */
   async putBack(schema: string): Promise<void> {
     const statements = this.tables.map(({ name, columns }) => {

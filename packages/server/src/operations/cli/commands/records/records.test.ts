@@ -42,6 +42,7 @@ const TABLES = [
   'transactions',
   'dashboard_links',
   'dashboard_sessions',
+  'users',
 ]
 
 /** A copy of a key file, in a folder of its own where no mark is. */
@@ -78,6 +79,8 @@ async function upgraded(
   const session = await newSession(first, tenant, holder, { policy: transfers(holder, '50') })
   const split = await newSharedWallet(first, tenant)
   for (const table of TABLES) await first.sql(`update ${table} set mac = null`)
+  await first.sql('update users set credentials = null, factor_version = null')
+  await first.sql('update wallets set sessions = null')
   const { deps } = first
   for (const row of await first.sql<ShareRow>('select * from key_shares where share_sealed is not null')) {
     const scalar = (await openNewSeal(deps, row.share_sealed as Buffer, row, 'shared')) as Buffer
@@ -131,6 +134,10 @@ test('after an upgrade, records without a MAC count until they are enforced, and
   const [row] = await legacy.first.sql<ShareRow>('select * from key_shares where share_sealed is not null')
   const old = ['key share', split.tenant.tenantId, split.walletId, '1', '1']
   await expect(open(service.deps.keys, row?.share_sealed as Buffer, old)).rejects.toThrow()
+  // Records list what belongs to them, as new ones do.
+  expect((await halfkey(service, 'records', 'verify')).exitCode).toBe(0)
+  const [listed] = await legacy.first.sql<{ sessions: string }>(`select sessions from wallets where sessions <> ''`)
+  expect(listed?.sessions).toBe(session.id)
   // Without a MAC, nothing counts any more: in this process at once.
   await legacy.first.sql('update delegated_sessions set mac = null where id = $1', [session.id])
   expectError(await session.execute({ commands: [transfer(await holding(legacy), '1')] }), 500, 'record_tampered')
