@@ -107,8 +107,7 @@ const kinds = new Map(recordKinds.map((kind) => [kind.table, kind]))
 /** Whether a move changes what a MAC or a list covers. */
 function isAuthority({ kind, table, column }: Move): boolean {
   const record = kinds.get(table.name)
-  if (kind === 'delete') return LISTED.includes(table.name) || table.name === 'delegated_sessions'
-  if (kind === 'restore') return LISTED.includes(table.name)
+  if (kind === 'delete' || kind === 'restore') return LISTED.includes(table.name)
   // An ended transaction has no MAC, and all of them have ended here.
   if (record === undefined || record.only !== undefined) return false
   return column === null || !(column.name in record.notAuthority)
