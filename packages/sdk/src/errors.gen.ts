@@ -144,6 +144,8 @@ export interface ApiErrors {
   not_found: 404
   /** The service is not ready. */
   not_ready: 500
+  /** Nothing waits for a signature now. Read GET /wallets/:id/onboarding: if its state is pending, try again later. */
+  nothing_to_sign: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
   /** A user can have at most 50 passkeys. Remove one first. */

@@ -14,6 +14,8 @@ export interface EventData {
   'wallet.created': { walletId: string; userId: string; custody: string; ledger: string }
   /** A wallet is ready to use: its party is on the ledger. */
   'wallet.ready': { walletId: string; userId: string }
+  /** A wallet's key has to sign before its party is on the ledger. */
+  'wallet.signature_required': { walletId: string; userId: string; expiresAt: string }
   /** A wallet's party could not be allocated. */
   'wallet.failed': { walletId: string; userId: string; error: string }
   /** A wallet was frozen. */
@@ -58,7 +60,9 @@ export interface EventData {
   'tx.submitted': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string }
   /** A transaction is final on the ledger. */
   'tx.completed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; updateId: string; offset: number; completedAt: string; operations: Record<string, unknown>[] }
-  /** A transaction failed. It certainly did not take effect. */
+  /** A transaction that had been reported as failed is final on the ledger after all. */
+  'tx.completed_late': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; updateId: string; offset: number; completedAt: string; operations: Record<string, unknown>[] }
+  /** A transaction failed. It did not take effect. */
   'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string; code: string }
   /** A key share was stored. */
   'key_share.stored': { walletId: string; userId: string; holder: string; index: number; generation: number }

@@ -182,3 +182,5 @@ export type TransactionSummary = Schemas['TransactionSummary']
 export type Wallet = Schemas['Wallet']
 /** A message that a user signs to prove that a key is theirs. */
 export type WalletChallenge = Schemas['WalletChallenge']
+/** How far a wallet's party is, and what its key has to sign. */
+export type WalletOnboarding = Schemas['WalletOnboarding']

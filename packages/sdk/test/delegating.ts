@@ -41,6 +41,11 @@ export async function useWallets(client: HalfkeyClient, mine: HalfkeyClient, wal
   expect(await client.wallets.get(wallet.id)).toEqual(wallet)
   expect(await client.users.wallet(wallet.userId)).toEqual(wallet)
   expect((await mine.users.me()).id).toBe(wallet.userId)
+  const onboarded = { walletId: wallet.id, partyId: wallet.partyId, state: 'ready', toSign: [] }
+  expect(await mine.wallets.onboarding(wallet.id)).toMatchObject(onboarded)
+  // A server may sign for its users only where the app lets it.
+  const signing = mine.wallets.signOnboarding(wallet.id, { signatures: ['00'.repeat(64)] })
+  await expect(signing).rejects.toMatchObject({ code: 'user_session_required' })
   expect((await client.wallets.list({ userId: wallet.userId, custody: 'embedded' })).data).toEqual([wallet])
   expect((await client.wallets.freeze(wallet.id)).status).toBe('frozen')
   expect((await client.wallets.unfreeze(wallet.id)).status).toBe('ready')

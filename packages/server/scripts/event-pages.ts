@@ -11,6 +11,8 @@ export const WHEN: Record<EventType, string> = {
     'By a passkey, a messenger, a token of a trusted issuer (`exchange`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
   'wallet.created': 'When a wallet is recorded, whatever its custody.',
   'wallet.ready': 'When its party is on the ledger: on the embedded ledger together with `wallet.created`.',
+  'wallet.signature_required':
+    'When a ledger beyond a network has prepared the party of a `shared` or `self_custody` wallet, and again each time that nobody has signed until `expiresAt`. Sign at `/wallets/:id/onboarding`.',
   'wallet.failed': 'When the ledger refuses the party for good.',
   'wallet.frozen':
     'By `POST /wallets/:id/freeze`, and when a guest session ends unconverted. A second time emits nothing.',
@@ -39,6 +41,8 @@ export const WHEN: Record<EventType, string> = {
     'When `execute` is refused by the policy, at most once a minute for each session and rule. Dry runs emit nothing.',
   'tx.submitted': 'When a signed transaction is handed to the ledger.',
   'tx.completed': 'When the ledger has it for good. `operations` says what was done, `updateId` and `offset` where.',
+  'tx.completed_late':
+    'When a ledger beyond a network executes what it had given up, together with `tx.completed`. What it took of the caps is charged again, even beyond them. Never on the embedded ledger.',
   'tx.failed': 'When it is certain that it did not and will not happen. What it reserved is free again.',
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',

@@ -52,6 +52,7 @@ import { tenantSlice } from './tenancy/tenant/slice.ts'
 import { custodySlice } from './wallets/custody/slice.ts'
 import { faucetSlice } from './wallets/faucet/slice.ts'
 import { ledgerSlice } from './wallets/ledger/slice.ts'
+import { onboardingSlice } from './wallets/onboarding/slice.ts'
 import { templateSlice } from './wallets/templates/slice.ts'
 import { transactionSlice } from './wallets/transactions/slice.ts'
 import { walletSlice } from './wallets/wallets/slice.ts'
@@ -61,6 +62,7 @@ const slices: readonly Slice[] = [
   appSlice,
   userSlice,
   walletSlice,
+  onboardingSlice,
   custodySlice,
   recoverySlice,
   keyGenerationSlice,

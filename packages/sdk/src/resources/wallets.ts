@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { RevokedSessions, Wallet, WalletChallenge, WalletCustody } from '../models.ts'
+import type { RevokedSessions, Wallet, WalletChallenge, WalletCustody, WalletOnboarding } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -37,6 +37,24 @@ export function walletsOf({ one, list }: Calls) {
     /** Gets who can sign with a wallet's key now, according to the records. Scope `wallets:read`. @throws not_found */
     custody: (id: string, options?: RequestOptions): Promise<WalletCustody> =>
       one('get', '/wallets/{id}/custody', { path: { id } }, options),
+
+    /**
+     * Gets how far the party of the user's own wallet is, and what its key has to sign: on ledgers beyond a network only.
+     * @throws not_found
+     */
+    onboarding: (id: string, options?: RequestOptions): Promise<WalletOnboarding> =>
+      one('get', '/wallets/{id}/onboarding', { path: { id } }, options),
+
+    /**
+     * Sends the key's signatures over what `onboarding` says, or, with a shared key, first the commitments to nonces that the
+     * service answers with its parts of the signatures. A wallet that is ready is answered as it is.
+     * @throws not_found, nothing_to_sign, signature_invalid, user_session_required, wallet_frozen, share_invalid, share_missing
+     */
+    signOnboarding: (
+      id: string,
+      body: Body<'/wallets/{id}/onboarding', 'post'>,
+      options?: RequestOptions,
+    ): Promise<WalletOnboarding> => one('post', '/wallets/{id}/onboarding', { path: { id }, body }, options),
 
     /** Freezes a wallet: nothing is signed for it until it is unfrozen. Scope `wallets:write`. @throws not_found */
     freeze: (id: string, options?: RequestOptions): Promise<Wallet> =>

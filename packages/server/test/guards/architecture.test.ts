@@ -74,6 +74,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'wallets/custody': [],
   'wallets/faucet': ['identity/users', 'wallets/wallets'],
   'wallets/ledger': [],
+  'wallets/onboarding': ['wallets/custody', 'wallets/wallets'],
   'wallets/templates': ['wallets/ledger'],
   'wallets/transactions': ['tenancy/apps', 'wallets/custody'],
   'wallets/wallets': ['identity/sessions', 'identity/users', 'tenancy/apps', 'tenancy/tenant', 'wallets/custody'],

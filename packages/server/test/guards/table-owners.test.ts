@@ -70,6 +70,7 @@ const TABLES: Record<string, readonly string[]> = {
     'ledger_templates',
     'ledger_updates',
   ],
+  'wallets/onboarding': ['wallet_onboardings'],
   'wallets/transactions': ['transactions'],
   'wallets/wallets': ['wallets'],
 }

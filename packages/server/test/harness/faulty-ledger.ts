@@ -5,6 +5,7 @@ import {
   type Ledger,
   LedgerError,
   type LedgerSignature,
+  type Outcome,
   type Prepared,
   type Receipt,
 } from '../../src/platform/ports/ledger.ts'
@@ -53,6 +54,8 @@ export interface FaultyLedger extends Ledger {
   isDown: boolean
   /** In what it prepares. */
   lie: Lie | null
+  /** What it says became of every transaction; null for the truth. */
+  says: Outcome | null
   /** All calls so far. */
   asked: { ask: Ask; inTransaction: boolean }[]
   /** Digests that its node's key signed, as hex. */
@@ -132,9 +135,9 @@ const unanswered = {
   },
 }
 
-type Switches = Pick<FaultyLedger, 'next' | 'always' | 'delayMs' | 'isDown' | 'lie'>
+type Switches = Pick<FaultyLedger, 'next' | 'always' | 'delayMs' | 'isDown' | 'lie' | 'says'>
 
-const noFaults = (): Switches => ({ next: {}, always: {}, delayMs: {}, isDown: false, lie: null })
+const noFaults = (): Switches => ({ next: {}, always: {}, delayMs: {}, isDown: false, lie: null, says: null })
 
 interface Submission {
   tenantId: Parameters<Ledger['submit']>[1]
@@ -163,13 +166,14 @@ export function createFaultyLedger(inner: Ledger, db: Db, name = 'remote'): Faul
     throw lost('The answer was lost.')
   }
 
-  const { deriveParty, decode } = inner
+  const { deriveParty, decode, decodeOnboarding } = inner
   const ledger: FaultyLedger = {
     ...noFaults(),
     name,
     transactional: false,
     deriveParty,
     decode,
+    decodeOnboarding,
     asked: [],
     signed: [],
     sent: [],
@@ -182,17 +186,18 @@ export function createFaultyLedger(inner: Ledger, db: Db, name = 'remote'): Faul
       }),
     declaredConsequences: (on, ...given) =>
       face('declaredConsequences', on, () => inner.declaredConsequences(db, ...given)),
-    async sign(on, tenantId, party, digest) {
-      ledger.signed.push(digest.toString('hex'))
-      return inner.sign(on, tenantId, party, digest)
+    async sign(on, tenantId, party, payload) {
+      ledger.signed.push(payload.toString('hex'))
+      return inner.sign(on, tenantId, party, payload)
     },
     submit(on, tenantId, bytes, signatures, now): Promise<Receipt> {
-      const { digest, commandId } = decode(bytes)
-      ledger.sent.push({ digest: digest.toString('hex'), commandId, atMs: performance.now() })
+      const { payload, commandId } = decode(bytes)
+      ledger.sent.push({ digest: payload.toString('hex'), commandId, atMs: performance.now() })
       const submit = () => inner.submit(db, tenantId, bytes, signatures, now)
       return face('submit', on, submit, () => forgotten.push({ tenantId, bytes, signatures }))
     },
-    getTransaction: (on, ...given) => face('getTransaction', on, () => inner.getTransaction(db, ...given)),
+    getTransaction: (on, ...given) =>
+      face('getTransaction', on, async () => ledger.says ?? inner.getTransaction(db, ...given)),
     query: (on, query) => face('query', on, () => inner.query(db, query)),
     follow: (on, ...given) => face('follow', on, () => inner.follow(db, ...given)),
     health: (on) => face('health', on, () => inner.health(db)),

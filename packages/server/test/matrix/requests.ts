@@ -30,6 +30,7 @@ const BODIES: Record<string, object> = {
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
   'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
   'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
+  'POST /wallets/:id/onboarding': { signatures: ['00'.repeat(64)] },
   'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }
 
@@ -156,6 +157,12 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     if (answer.status !== 201) throw new Error(answer.text)
     return { id: answer.body.data.id }
   },
+  async 'wallets/onboarding'(tenant) {
+    await letServersTouchKeys(tenant)
+    const userId = await tenant.userId()
+    await tenant.post('/users/me/wallet', {}, { headers: { 'x-user-id': userId } })
+    return { id: (await tenant.get(`/users/${userId}/wallet`)).body.data.id }
+  },
   async 'mpc/shares'(tenant, service) {
     await letServersTouchKeys(tenant)
     const { walletId } = await newSharedWallet(service, tenant, { person: await someone(tenant, service) })
@@ -227,10 +234,11 @@ export const nameOf = (route: Pick<Route, 'method' | 'path'>): string => `${rout
 
 /**
  * The resource that a route belongs to: the path's first part; of those below `/auth` and `/mpc`, the first two. A
- * delegated session's own transactions are transactions.
+ * delegated session's own transactions are transactions, and onboardings are of the user's own wallet.
  */
 export function resourceOf(route: Pick<Route, 'path'>): string {
   if (route.path.startsWith('/delegated-sessions/me/transactions')) return 'transactions'
+  if (route.path === '/wallets/:id/onboarding') return 'wallets/onboarding'
   const [, first, second] = route.path.split('/') as [string, string, string?]
   return first === 'auth' || first === 'mpc' || second === 'bulk' ? `${first}/${second}` : first
 }
@@ -256,6 +264,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     users: 'usr',
     'users/bulk': 'job',
     wallets: 'wal',
+    'wallets/onboarding': 'wal',
     'mpc/shares': 'wal',
     'mpc/dkg': 'dkg',
     'delegated-sessions': 'dse',

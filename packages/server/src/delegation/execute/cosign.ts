@@ -42,7 +42,7 @@ export async function withCoSignature(
   if (session.custody !== 'shared' || row.cosigned === null) return row
   const { commitments } = row.cosigned
   const wallet = { tenantId: session.tenant_id, walletId: session.wallet_id, generation: session.generation ?? 0 }
-  return { ...row, cosigned: { commitments, made: await coSign(db, deps, wallet, commitments, prepared.digest) } }
+  return { ...row, cosigned: { commitments, made: await coSign(db, deps, wallet, commitments, prepared.payload) } }
 }
 
 /** The key was not reshared since the service made its signature share. @throws signing_request_superseded */

@@ -3,6 +3,7 @@ import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
+import { signatureOf } from '../../platform/ports/signature.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive } from '../access.ts'
 import { fail } from '../errors.ts'
@@ -124,7 +125,7 @@ async function signAndInsert(
   prepared: Prepared,
 ): Promise<TransactionRow | null> {
   const ledger = ledgerOf(deps, session)
-  const signatures = await ledger.sign(db, session.tenant_id, session.party_id, prepared.digest)
+  const signatures = await ledger.sign(db, session.tenant_id, session.party_id, prepared.payload)
   await deps.failpoint('signed')
   const submission = ledger.submission?.(prepared, signatures, deps.now())
   if (submission === undefined) throw new Error(`the ledger ${ledger.name} is transactional and has no submission`)
@@ -149,7 +150,7 @@ export async function executeSigned(
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
     requireSameShares(session, row)
-    const signatures = [{ party: session.party_id, publicKey: session.public_key as Buffer, signature }]
+    const signatures = [signatureOf(session.public_key as Buffer, signature)]
     try {
       const receipt = await ledgerOf(deps, session).submit(tx, session.tenant_id, row.prepared, signatures, deps.now())
       return answerOf(deps, session, await recordCompleted(tx, deps, session, row, receipt, call))

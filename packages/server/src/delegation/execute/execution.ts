@@ -166,7 +166,7 @@ function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Ex
   return {
     id: row.id,
     preparedTransaction: prepared.toString('base64'),
-    digest: ledgerOf(deps, session).decode(prepared).digest.toString('hex'),
+    digest: ledgerOf(deps, session).decode(prepared).payload.toString('hex'),
     publicKey: session.public_key?.toString('hex') ?? '',
     serverCommitments: row.cosigned?.made?.serverCommitments ?? null,
     serverSignatureShare: row.cosigned?.made?.serverSignatureShare ?? null,

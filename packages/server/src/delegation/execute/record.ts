@@ -4,7 +4,10 @@ import type { HttpError } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
 import type { Receipt } from '../../platform/ports/ledger.ts'
 import {
+  isUntouched,
+  lockTransaction,
   sealedTransaction,
+  setTransaction,
   type TransactionRow,
   transactionChange,
   transactionEvent,
@@ -139,6 +142,19 @@ export async function recordCompleted(
   return transaction
 }
 
+/** When a failed transaction that was signed is looked at for the first time. */
+const WATCH_FIRST_MS = 60_000
+
+/**
+ * What a failed transaction keeps. If a signature of it may be somewhere, on a ledger that others can submit to: what it
+ * needs to be found there, and to be charged again if it happened after all (`remote/late.ts`).
+ */
+function keptOfFailed(deps: Deps, row: TransactionRow, now: Date): Partial<TransactionRow> {
+  const wasSigned = row.status === 'submitted' || row.status === 'signature_required'
+  if (!wasSigned || deps.ledgers.get(row.ledger)?.transactional !== false) return { ...CLOSED, spends: [] }
+  return { ...CLOSED, prepared: row.prepared, check_at: new Date(now.getTime() + WATCH_FIRST_MS) }
+}
+
 /** Fails a transaction that certainly did not and will not happen, and releases what it had reserved. */
 export async function recordFailed(
   tx: Db,
@@ -155,11 +171,10 @@ export async function recordFailed(
     : before
   const transaction: TransactionRow = {
     ...row,
-    ...CLOSED,
+    ...keptOfFailed(deps, row, now),
     ...by(before),
     status: 'failed',
     effects: [],
-    spends: [],
     error: { status, code, message, details: [...details] },
     updated_at: now,
   }
@@ -167,4 +182,33 @@ export async function recordFailed(
   await store.recordUse(tx, session, await transactionChange(tx, transaction), [event])
   tx.afterCommit(deps.wake.outbox)
   return transaction
+}
+
+/** Completes a transaction that was recorded as failed: what it takes of the caps is charged again, even beyond them. */
+export async function recordLate(
+  tx: Db,
+  deps: Deps,
+  before: store.LiveRow,
+  row: TransactionRow,
+  receipt: Receipt,
+): Promise<TransactionRow> {
+  const now = deps.now()
+  const { after, events } = afterCompletion(charged(before, row, now), now, undefined)
+  const transaction: TransactionRow = { ...completedRow(row, receipt, now), ...by(before), error: null }
+  await store.recordUse(tx, after, await transactionChange(tx, transaction), [
+    transactionEvent(now, 'tx.completed', transaction),
+    transactionEvent(now, 'tx.completed_late', transaction),
+    ...events,
+  ])
+  tx.afterCommit(deps.wake.outbox)
+  return transaction
+}
+
+/** Forgets what a failed transaction was watched by. It certainly did not happen. */
+export async function endWatch(deps: Deps, before: TransactionRow): Promise<void> {
+  await deps.db.tx(async (tx) => {
+    const row = await lockTransaction(tx, before.tenant_id, before.id)
+    if (row === undefined || !isUntouched(row, before)) return
+    await setTransaction(tx, { ...row, ...CLOSED, spends: [] })
+  })
 }

@@ -2,7 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
 import { LedgerError } from '../../platform/ports/ledger.ts'
-import { isSignedFor } from '../../platform/ports/signature.ts'
+import { isSignedFor, signatureOf } from '../../platform/ports/signature.ts'
 import {
   findTransaction,
   insertTransaction,
@@ -96,7 +96,7 @@ async function awaitOthers(deps: Deps, before: TransactionRow): Promise<Transact
 /** The outcome of a signed transaction; the row as it is if the ledger does not say. */
 async function outcomeOf(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
   try {
-    return await resolveByLedger(deps, row, call)
+    return (await resolveByLedger(deps, row, call)).row
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     deps.log.warn(
@@ -113,15 +113,15 @@ async function answer(deps: Deps, call: ExecuteCall, row: TransactionRow): Promi
 
 const signByNode =
   (deps: Deps): Sign =>
-  (tx, session, digest) =>
-    ledgerOf(deps, session).sign(tx, session.tenant_id, session.party_id, digest)
+  (tx, session, payload) =>
+    ledgerOf(deps, session).sign(tx, session.tenant_id, session.party_id, payload)
 
 /** Accepts a signature by the wallet's own key. @throws signature_invalid (names `signature`) */
 const signByOwner =
   (signature: Buffer): Sign =>
-  async (_, session, digest) => {
-    const signed = { party: session.party_id, publicKey: session.public_key ?? Buffer.alloc(0), signature }
-    if (isSignedFor(session.party_id, digest, signed)) return [signed]
+  async (_, session, payload) => {
+    const signed = session.public_key === null ? null : signatureOf(session.public_key, signature)
+    if (signed !== null && isSignedFor(session.party_id, payload, signed)) return [signed]
     throw fail('signature_invalid').about('signature', "Must be a valid signature of the digest by the wallet's key.")
   }
 
@@ -139,9 +139,9 @@ export async function checkSignature(
   const row = await findSigningRequest(findTransaction, deps.db, session, signingRequestId)
   if (row.status !== 'signature_required' || row.prepared === null) return
   requireSameShares(session, row)
-  const { digest } = ledgerOf(deps, session).decode(row.prepared)
+  const { payload } = ledgerOf(deps, session).decode(row.prepared)
   try {
-    await signByOwner(signature)(deps.db, session, digest)
+    await signByOwner(signature)(deps.db, session, payload)
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     await deps.db.tx(async (tx) => {

@@ -1,6 +1,7 @@
 import type { Deps } from '../../platform/deps.ts'
 import { postpone, type TransactionRow, takeDue } from '../../wallets/transactions/service.ts'
 import { fail } from '../errors.ts'
+import { watch } from './late.ts'
 import { releaseFailed, resolveByLedger, resolveCompleted, submit } from './outcome.ts'
 
 /** How many transactions one run takes. */
@@ -27,6 +28,7 @@ async function checkLater(deps: Deps, row: TransactionRow): Promise<void> {
 }
 
 async function reconcile(deps: Deps, row: TransactionRow): Promise<void> {
+  if (row.status === 'failed') return watch(deps, row)
   if (row.status === 'received' || row.status === 'reserved') {
     await releaseFailed(deps, row, abandoned())
     return
@@ -36,8 +38,9 @@ async function reconcile(deps: Deps, row: TransactionRow): Promise<void> {
     await releaseFailed(deps, row, fail('prepared_expired'))
     return
   }
-  if ((await resolveByLedger(deps, row)) !== row) return
-  const canHappen = row.expires_at !== null && row.expires_at > deps.now()
+  const { row: after, outcome } = await resolveByLedger(deps, row)
+  if (after !== row) return
+  const canHappen = outcome.state === 'pending' && row.expires_at !== null && row.expires_at > deps.now()
   // A refusal of this submission says nothing about earlier ones, which may still be under way: keep checking.
   if (row.status === 'submitted' && canHappen)
     if ((await resolveCompleted(deps, row, await submit(deps, row))) !== row) return

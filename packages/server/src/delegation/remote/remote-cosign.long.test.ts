@@ -5,8 +5,9 @@ import { type Person, signInAs } from '../../identity/sessions/sessions.fixture.
 import { newSharedWallet, type SplitWallet } from '../../keys/key-shares/key-shares.fixture.ts'
 import { reshare } from '../../keys/recovery/recovery.fixture.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
+import { signatureOf } from '../../platform/ports/signature.ts'
 import * as keys from '../../platform/security/threshold/threshold.ts'
-import { onboardWallets } from '../../wallets/wallets/onboarding.ts'
+import { onboardWallets } from '../../wallets/onboarding/onboarding.ts'
 import { BOB, digestOf, expectStatus, ownSession, type Session, transfer, transfers } from '../delegated.fixture.ts'
 import { onRemote, type RemoteHolder, type RemoteService, runOut, startRemote } from './remote.fixture.ts'
 
@@ -90,9 +91,9 @@ async function asked({ session, holding, split }: Scene, commandId = 'a') {
 }
 
 /** As who has the whole signature and an entrance of their own to the ledger can. */
-async function submitDirectly({ tenant, ada, split }: Scene, preparedTransaction: string, signature: string) {
+async function submitDirectly({ tenant, split }: Scene, preparedTransaction: string, signature: string) {
   const ledger = service.deps.ledgers.get('embedded') as Ledger
-  const signed = { party: ada.party, publicKey: Buffer.from(split.publicKey), signature: Buffer.from(signature, 'hex') }
+  const signed = signatureOf(Buffer.from(split.publicKey), Buffer.from(signature, 'hex'))
   const bytes = Buffer.from(preparedTransaction, 'base64')
   await service.deps.db.tx((tx) => ledger.submit(tx, tenant.tenantId as never, bytes, [signed], service.deps.now()))
 }

@@ -3,7 +3,8 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import type { Answer, Tenant } from '../../../test/harness/harness.ts'
 import { eventsOf, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
-import { onboardWallets } from '../../wallets/wallets/onboarding.ts'
+import { signatureOf } from '../../platform/ports/signature.ts'
+import { onboardWallets } from '../../wallets/onboarding/onboarding.ts'
 import { newWallet, newWalletKey } from '../../wallets/wallets/wallets.fixture.ts'
 import {
   digestOf,
@@ -185,7 +186,7 @@ describe('a wallet in self-custody on a ledger beyond a network', () => {
     const { id, preparedTransaction, publicKey } = await asked(scene)
     const bytes = Buffer.from(preparedTransaction, 'base64')
     const signature = Buffer.from(scene.ada.sign(digestOf(preparedTransaction)), 'hex')
-    const by = [{ party: scene.ada.party, publicKey: Buffer.from(publicKey, 'hex'), signature }]
+    const by = [signatureOf(Buffer.from(publicKey, 'hex'), signature)]
     const embedded = service.deps.ledgers.get('embedded') as Ledger
     await embedded.submit(service.deps.db, scene.tenant.tenantId as never, bytes, by, service.deps.now())
     await runOut(service)

@@ -3,7 +3,7 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import type { Fault } from '../../../test/harness/faulty-ledger.ts'
 import type { Tenant } from '../../../test/harness/harness.ts'
 import { eventsOf } from '../../identity/sessions/sessions.fixture.ts'
-import { onboardWallets } from '../../wallets/wallets/onboarding.ts'
+import { onboardWallets } from '../../wallets/onboarding/onboarding.ts'
 import { BOB, expectStatus, newSession, type Session, transfer, transfers } from '../delegated.fixture.ts'
 import {
   expectSettled,

@@ -3,6 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { existing, HttpError } from '../../platform/http/errors.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import { type Command, LedgerError, type LedgerSignature, type Prepared } from '../../platform/ports/ledger.ts'
+import { keptSignature } from '../../platform/ports/signature.ts'
 import {
   findTransaction,
   isUntouched,
@@ -130,8 +131,8 @@ async function reserveRemote(
   })
 }
 
-/** Makes the signatures over a digest, while the session is locked. */
-export type Sign = (tx: Db, session: store.LiveRow, digest: Buffer) => Promise<LedgerSignature[]>
+/** Makes the signatures over a payload, while the session is locked. */
+export type Sign = (tx: Db, session: store.LiveRow, payload: Buffer) => Promise<LedgerSignature[]>
 
 /** From reserved to the ledger. A transaction that must no longer be signed is released, and the call fails. */
 export async function signAndSend(
@@ -171,15 +172,11 @@ async function signRemote(
     requireLive(session, now)
     requireSameShares(session, row)
     if (row.prepared === null || row.expires_at === null || row.expires_at <= now) throw fail('prepared_expired')
-    const signatures = await sign(tx, session, ledger.decode(row.prepared).digest)
+    const signatures = await sign(tx, session, ledger.decode(row.prepared).payload)
     const signed: TransactionRow = {
       ...row,
       status: 'submitted',
-      signatures: signatures.map(({ party, publicKey, signature }) => ({
-        party,
-        publicKey: publicKey.toString('hex'),
-        signature: signature.toString('hex'),
-      })),
+      signatures: signatures.map((each) => keptSignature(row.party_id, each)),
       check_at: later(now, STEP_MS),
       updated_at: now,
     }

@@ -39,7 +39,13 @@ const EXCEPTIONS: { [T in EventType]?: TargetOf<T> } = {
 /** Acts of a user who has no session yet, so the context does not name the user. */
 const BY_USER: readonly EventType[] = ['user.signed_in', 'passkey.registered', 'identity.linked']
 /** Acts that use a delegated session. */
-const BY_DELEGATE: readonly EventType[] = ['tx.submitted', 'tx.completed', 'tx.failed', 'delegated_session.denied']
+const BY_DELEGATE: readonly EventType[] = [
+  'tx.submitted',
+  'tx.completed',
+  'tx.completed_late',
+  'tx.failed',
+  'delegated_session.denied',
+]
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 const isUser = (actor: string) => actor.startsWith('usr_')

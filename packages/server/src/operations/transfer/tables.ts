@@ -103,6 +103,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   usage_meters: 'copied',
   used_tokens: 'copied',
   user_counts: 'copied',
+  wallet_onboardings: { leftOut: 'prepared again by the ledger of the new installation' },
   webhooks: 'copied',
   webhook_alerts: { leftOut: 'a webhook that still fails is reported again' },
   webhook_minutes: shortLived,

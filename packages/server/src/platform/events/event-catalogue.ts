@@ -31,6 +31,13 @@ const transactionData = {
   delegatedSessionId: delegated,
   ledger: 'embedded',
 }
+const completedData = {
+  ...transactionData,
+  updateId: '1220f00d',
+  offset: 42,
+  completedAt: at,
+  operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer', contractId: contract }],
+}
 const shareData = { walletId: wallet, userId: user, holder: 'device', index: 2, generation: 1 }
 const keyData = { apiKeyId: apiKey, name: 'Backend', type: 'secret', scopes: ['users:write'], appId: null }
 const delegatedData = { delegatedSessionId: delegated, userId: user, walletId: wallet }
@@ -51,6 +58,10 @@ export const EVENT_CATALOGUE = {
   'wallet.ready': {
     description: 'A wallet is ready to use: its party is on the ledger.',
     data: { walletId: wallet, userId: user },
+  },
+  'wallet.signature_required': {
+    description: "A wallet's key has to sign before its party is on the ledger.",
+    data: { walletId: wallet, userId: user, expiresAt: at },
   },
   'wallet.failed': {
     description: "A wallet's party could not be allocated.",
@@ -108,18 +119,13 @@ export const EVENT_CATALOGUE = {
     },
   },
   'tx.submitted': { description: 'A transaction was submitted to the ledger.', data: transactionData },
-  'tx.completed': {
-    description: 'A transaction is final on the ledger.',
-    data: {
-      ...transactionData,
-      updateId: '1220f00d',
-      offset: 42,
-      completedAt: at,
-      operations: [{ type: 'exercise', templateId: 'Token:Holding', choice: 'Transfer', contractId: contract }],
-    },
+  'tx.completed': { description: 'A transaction is final on the ledger.', data: completedData },
+  'tx.completed_late': {
+    description: 'A transaction that had been reported as failed is final on the ledger after all.',
+    data: completedData,
   },
   'tx.failed': {
-    description: 'A transaction failed. It certainly did not take effect.',
+    description: 'A transaction failed. It did not take effect.',
     data: { ...transactionData, error: 'A contract was used up already.', code: 'contract_archived' },
   },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },

@@ -59,6 +59,10 @@ export function createMetrics() {
       'Records that did not verify, each time one was read',
       'kind',
     ),
+    transactionsLate: counter(
+      'halfkey_transactions_late_total',
+      'Transactions that their ledger executed after they were recorded as failed',
+    ),
     leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that expired or whose worker died'),
   }
 }

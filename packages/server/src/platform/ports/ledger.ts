@@ -37,8 +37,8 @@ export interface Flow {
 /** A transaction that can be signed. All of it is read out of `bytes`, which is what counts. */
 export interface Prepared {
   bytes: Buffer
-  /** What is signed: 32 bytes, computed from `bytes`. */
-  digest: Buffer
+  /** What is signed: computed from `bytes`. Most ledgers sign a digest, some the message itself. */
+  payload: Buffer
   commandId: string
   /** The party that acts, and the only one. */
   actAs: string
@@ -49,13 +49,17 @@ export interface Prepared {
   expiresAt: Date
 }
 
-/** An Ed25519 signature (RFC 8032) over a digest, for the party in whose namespace the key is. */
+/** How a payload is signed. `ed25519`: RFC 8032, pure; raw keys have 32 bytes, signatures 64. */
+type SignatureAlgorithm = 'ed25519'
+
+/** A signature over a payload. */
 export interface LedgerSignature {
-  party: string
-  /** 32 bytes, raw. */
+  alg: SignatureAlgorithm
+  /** Raw. */
   publicKey: Buffer
-  /** 64 bytes. */
   signature: Buffer
+  /** The fingerprint of the key: the name by which ledgers know it. */
+  signedBy: string
 }
 
 /** A transaction that happened. */
@@ -101,11 +105,41 @@ export interface Update extends Receipt {
   effects: Effect[]
 }
 
-/** What has to be signed by a key before its party exists; empty where nothing has. */
+/** Something that a key has to sign. */
+interface ToSign {
+  payload: Buffer
+  alg: SignatureAlgorithm
+  /** The fingerprint of the key. */
+  by: string
+}
+
+/** What has to be signed before a party exists. All of it is read out of `bytes`, which is what is kept meanwhile. */
 export interface Onboarding {
   party: string
-  digests: Buffer[]
+  bytes: Buffer
+  /** Empty where nothing has to be. */
+  toSign: ToSign[]
+  /** Past this it is prepared again; null where there is nothing to sign. */
+  expiresAt: Date | null
 }
+
+/** Whose onboarding: the party, and the raw key in whose namespace it is. */
+export interface OnboardingOf {
+  party: string
+  publicKey: Buffer
+}
+
+/**
+ * What became of a command. `pending`: nothing is known, it may still happen. `included`: it happened, in `depth` blocks or
+ * the like, and may be undone. `final`: it happened. `replaced`: something else happened instead of it. `never`: it did not
+ * happen and cannot any more.
+ */
+export type Outcome =
+  | { state: 'pending' }
+  | { state: 'included'; depth: number; receipt: Receipt }
+  | { state: 'final'; receipt: Receipt }
+  | { state: 'replaced'; by: string | null }
+  | { state: 'never' }
 
 /** Why a ledger refuses or fails. */
 export type LedgerErrorCode =
@@ -166,6 +200,11 @@ export interface Ledger {
   deriveParty(hint: string, publicKey: Buffer): string
   /** What a party's key has to sign before the party exists. Repeatable. */
   prepareOnboarding(tenantId: Id<'ten'>, hint: string, publicKey: Buffer): Promise<Onboarding>
+  /**
+   * Reads it from its bytes. Nothing else that came with them is trusted: they make this party exist, for this key alone,
+   * and do nothing else. @throws prepared_invalid
+   */
+  decodeOnboarding(bytes: Buffer, of: OnboardingOf): Onboarding
   /** Makes the party exist. Repeatable. */
   completeOnboarding(tenantId: Id<'ten'>, onboarding: Onboarding, signatures: readonly LedgerSignature[]): Promise<void>
   /** Interprets commands as of now, or as of when `snapshot` was read. Nothing changes. */
@@ -188,7 +227,7 @@ export interface Ledger {
    * Signs with the key that the ledger's own node holds for the parties in its namespace; none for any other's. Never a
    * network away: it is called in the transaction that `db` is.
    */
-  sign(db: Db, tenantId: Id<'ten'>, party: string, digest: Buffer): Promise<LedgerSignature[]>
+  sign(db: Db, tenantId: Id<'ten'>, party: string, payload: Buffer): Promise<LedgerSignature[]>
   /** Submits it. A repeat with the same command id returns the first receipt. */
   submit(
     db: Db,
@@ -203,8 +242,15 @@ export interface Ledger {
    * was: then the part `applied` has a row. @throws signature_invalid
    */
   submission?(prepared: Prepared, signatures: readonly LedgerSignature[], now: Date): { receipt: Receipt; writes: Sql }
-  /** What became of a command; null while the ledger knows of none. */
-  getTransaction(db: Db, tenantId: Id<'ten'>, actAs: string, commandId: string): Promise<Receipt | null>
+  /**
+   * What became of a command. `prepared`: the bytes of its transaction, which say since when the ledger can know it; null
+   * where they are gone, or nothing was prepared.
+   */
+  getTransaction(
+    db: Db,
+    tenantId: Id<'ten'>,
+    command: { actAs: string; commandId: string; prepared: Buffer | null },
+  ): Promise<Outcome>
   /** A party's active contracts. */
   query(db: Db, query: ContractQuery): Promise<ContractPage>
   /** What happened after a cursor, each transaction once; null for the beginning. */

@@ -28,10 +28,48 @@ export function isSignedBy(publicKey: Buffer, message: Buffer, signature: Buffer
 }
 
 /** The same for the key in whose namespace the party is. */
-export function isSignedFor(party: string, digest: Buffer, { publicKey, signature }: LedgerSignature): boolean {
+export function isSignedFor(
+  party: string,
+  payload: Buffer,
+  { alg, publicKey, signature, signedBy }: LedgerSignature,
+): boolean {
   return (
+    alg === 'ed25519' &&
     publicKey.length === PUBLIC_KEY_BYTES &&
     keyFingerprint(publicKey) === namespaceOf(party) &&
-    isSignedBy(publicKey, digest, signature)
+    signedBy === namespaceOf(party) &&
+    isSignedBy(publicKey, payload, signature)
   )
+}
+
+/** An Ed25519 signature as ledgers take it. @throws Error unless the raw key has 32 bytes */
+export function signatureOf(publicKey: Buffer, signature: Buffer): LedgerSignature {
+  return { alg: 'ed25519', publicKey, signature, signedBy: keyFingerprint(publicKey) }
+}
+
+/** A signature as it is stored. The last two are missing where an earlier version wrote it. */
+export interface KeptSignature {
+  /** For whom it is. */
+  party: string
+  /** Hex, like the signature. */
+  publicKey: string
+  signature: string
+  alg?: LedgerSignature['alg']
+  signedBy?: string
+}
+
+/** To store a signature for a party. */
+export function keptSignature(party: string, { alg, publicKey, signature, signedBy }: LedgerSignature): KeptSignature {
+  return { party, publicKey: publicKey.toString('hex'), signature: signature.toString('hex'), alg, signedBy }
+}
+
+/** A stored signature as ledgers take it. */
+export function readSignature({ publicKey, signature, alg, signedBy }: KeptSignature): LedgerSignature {
+  const key = Buffer.from(publicKey, 'hex')
+  return {
+    alg: alg ?? 'ed25519',
+    publicKey: key,
+    signature: Buffer.from(signature, 'hex'),
+    signedBy: signedBy ?? (key.length === PUBLIC_KEY_BYTES ? keyFingerprint(key) : ''),
+  }
 }

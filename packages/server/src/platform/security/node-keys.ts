@@ -4,6 +4,7 @@ import { type Db, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import type { LedgerSignature } from '../ports/ledger.ts'
 import { keyFingerprint, namespaceOf } from '../ports/party.ts'
+import { signatureOf } from '../ports/signature.ts'
 import { open } from './crypto.ts'
 import type { KeyProvider } from './key-provider.ts'
 
@@ -18,7 +19,7 @@ export interface NodeSigner {
   publicKey: Buffer
   /** The public key that the database says it is. */
   storedPublicKey: Buffer
-  /** Ed25519. The ledger's digests have 32 bytes: what is signed here must be longer, so that none passes for one. */
+  /** Ed25519. A ledger's digests are shorter than 64 bytes: what is signed here must be longer, so that none passes for one. */
   sign(message: Buffer): Buffer
 }
 
@@ -70,13 +71,17 @@ export function freshNodeSigner(db: Db, keys: KeyProvider, tenantId: Id<'ten'>):
   return openNodeKey(db, keys, tenantId)
 }
 
-/** The node's signature over a transaction's digest, for a party in its namespace; none for any other. */
+/**
+ * The node's signature over what a ledger has a party sign, for a party in its namespace; none for any other.
+ * @throws RangeError for a payload that could pass for another message of the node's
+ */
 export async function signForParty(
   db: Db,
   keys: KeyProvider,
-  { tenantId, party, digest }: { tenantId: Id<'ten'>; party: string; digest: Buffer },
+  { tenantId, party, payload }: { tenantId: Id<'ten'>; party: string; payload: Buffer },
 ): Promise<LedgerSignature[]> {
+  if (payload.length > DIGEST_BYTES_MAX) throw new RangeError('too long: it could be a message of the node itself')
   const node = await findNodeKey(db, keys, tenantId)
   if (node.namespace !== namespaceOf(party)) return []
-  return [{ party, publicKey: node.publicKey, signature: sign(null, digest, node.privateKey) }]
+  return [signatureOf(node.publicKey, sign(null, payload, node.privateKey))]
 }

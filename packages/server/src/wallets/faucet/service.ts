@@ -45,7 +45,7 @@ export async function drip(deps: Deps, caller: Caller, { userId, symbol, amount 
         expiresAt,
       }
       const prepared = await ledger.prepare(tx, request)
-      const signatures = await ledger.sign(tx, tenantId, issuer, prepared.digest)
+      const signatures = await ledger.sign(tx, tenantId, issuer, prepared.payload)
       const { updateId, offset } = await ledger.submit(tx, tenantId, prepared.bytes, signatures, now)
       const [made] = prepared.effects
       if (made === undefined) throw new Error('the faucet issued nothing')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Command, LedgerSignature, Prepared, Receipt } from '../../platform/ports/ledger.ts'
-import { NO_CONTRACT, parallel } from './conformance-tools.fixture.ts'
+import { NO_CONTRACT, outcomeOf, parallel } from './conformance-tools.fixture.ts'
 import { createdId, exercise, issue, LIFETIME_MS, newActor, note, refusal, type Stage } from './stage.fixture.ts'
 
 /** What a signature must be. */
@@ -8,8 +8,8 @@ export function signatures(on: () => Stage): void {
   test('what the acting party has not signed does not happen: forged, truncated, by another key, for another party, over another digest, none', async () => {
     const [ada, eve] = [await newActor(on()), await newActor(on(), 'eve')]
     const prepared = await ada.prepare([note(ada, 'x')])
-    const [right] = ada.sign(prepared.digest) as [LedgerSignature]
-    const [byEve] = eve.sign(prepared.digest) as [LedgerSignature]
+    const [right] = ada.sign(prepared.payload) as [LedgerSignature]
+    const [byEve] = eve.sign(prepared.payload) as [LedgerSignature]
     const flipped = Buffer.from(right.signature)
     flipped[40] = (flipped[40] as number) ^ 1
     const wrong: Record<string, LedgerSignature[]> = {
@@ -19,13 +19,13 @@ export function signatures(on: () => Stage): void {
       truncated: [{ ...right, signature: right.signature.subarray(0, 63) }],
       lengthened: [{ ...right, signature: Buffer.concat([right.signature, Buffer.from([0])]) }],
       empty: [{ ...right, signature: Buffer.alloc(0) }],
-      'by another key for this party': [{ ...byEve, party: ada.party }],
+      'by another key under this key’s name': [{ ...byEve, signedBy: right.signedBy }],
       'by another key under this key': [{ ...right, signature: byEve.signature }],
       'a key of no length': [{ ...right, publicKey: Buffer.alloc(0) }],
       'for another party': [byEve],
-      'named as of another party': [{ ...right, party: eve.party }],
-      'of the same key under another hint': [{ ...right, party: `x${ada.party}` }],
-      'over another digest': ada.sign((await ada.prepare([note(ada, 'y')])).digest),
+      'under another key’s name': [{ ...right, signedBy: byEve.signedBy }],
+      'by another algorithm': [{ ...right, alg: 'ed448' as 'ed25519' }],
+      'over another digest': ada.sign((await ada.prepare([note(ada, 'y')])).payload),
       'over the bytes': ada.sign(prepared.bytes),
     }
     for (const [what, given] of Object.entries(wrong)) {
@@ -43,7 +43,7 @@ export function signatures(on: () => Stage): void {
     const at = prepared.bytes.indexOf('pay 1')
     const bytes = Buffer.from(prepared.bytes)
     bytes.write('pay 9', at)
-    await refusal(() => ada.submit({ bytes, digest: prepared.digest }), 'signature_invalid', 'prepared_invalid')
+    await refusal(() => ada.submit({ bytes, payload: prepared.payload }), 'signature_invalid', 'prepared_invalid')
     expect(await ada.contracts('Note:Note')).toEqual([])
   })
 }
@@ -51,7 +51,6 @@ export function signatures(on: () => Stage): void {
 /** A submission is executed once. */
 export function submitting(on: () => Stage): void {
   test('a repeat answers the first receipt: in parallel, after its inputs are gone, and after it has expired', async () => {
-    const { ledger, db, tenantId } = on()
     const ada = await newActor(on())
     const { prepared: issued } = await ada.run(issue(ada, ada, '5'))
     const prepared = await ada.prepare([exercise(createdId(issued), 'Split', { amount: '2' })], { commandId: 'once' })
@@ -63,7 +62,7 @@ export function submitting(on: () => Stage): void {
     expect(await ada.submit(prepared)).toEqual(first)
     await on().advance(2 * LIFETIME_MS)
     expect(await ada.submit(prepared)).toEqual(first)
-    expect(await ledger.getTransaction(db, tenantId, ada.party, 'once')).toEqual(first)
+    expect(await outcomeOf(on(), ada, 'once', prepared)).toEqual({ state: 'final', receipt: first })
     expect((await ada.contracts()).map((contract) => contract.arguments.amount).sort()).toEqual(['1', '1', '3'])
     await refusal(() => ada.submit(prepared, []), 'signature_invalid')
   })
@@ -138,14 +137,13 @@ export function deciding(on: () => Stage): void {
   })
 
   test('what became of a command is known once it happened, and null before and for others', async () => {
-    const { ledger, db, tenantId } = on()
     const [ada, bob] = [await newActor(on()), await newActor(on(), 'bob')]
     const prepared = await ada.prepare([note(ada, 'x')], { commandId: 'asked' })
-    expect(await ledger.getTransaction(db, tenantId, ada.party, 'asked')).toBeNull()
+    expect(await outcomeOf(on(), ada, 'asked')).toEqual({ state: 'pending' })
     const receipt = await ada.submit(prepared)
-    expect(await ledger.getTransaction(db, tenantId, ada.party, 'asked')).toEqual(receipt)
-    expect(await ledger.getTransaction(db, tenantId, bob.party, 'asked')).toBeNull()
-    expect(await ledger.getTransaction(db, tenantId, ada.party, 'other')).toBeNull()
+    expect(await outcomeOf(on(), ada, 'asked', prepared)).toEqual({ state: 'final', receipt })
+    expect(await outcomeOf(on(), bob, 'asked')).toEqual({ state: 'pending' })
+    expect(await outcomeOf(on(), ada, 'other')).toEqual({ state: 'pending' })
   })
 }
 

@@ -1,4 +1,4 @@
-import type { Update } from '../../platform/ports/ledger.ts'
+import type { Outcome, Prepared, Update } from '../../platform/ports/ledger.ts'
 import type { Actor, Stage } from './stage.fixture.ts'
 
 /** Nobody's here. */
@@ -29,3 +29,12 @@ async function seen(stage: Stage, fits: (update: Update) => boolean): Promise<Up
     cursor = page.cursor
   }
 }
+
+/** What became of an actor's command. */
+export const outcomeOf = (
+  { ledger, db, tenantId }: Stage,
+  actor: Pick<Actor, 'party'>,
+  commandId: string,
+  prepared?: Pick<Prepared, 'bytes'>,
+): Promise<Outcome> =>
+  ledger.getTransaction(db, tenantId, { actAs: actor.party, commandId, prepared: prepared?.bytes ?? null })

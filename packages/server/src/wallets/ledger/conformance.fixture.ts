@@ -3,9 +3,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../../../test/harness/harness.ts'
 import { type Command, LedgerError, type LedgerErrorCode } from '../../platform/ports/ledger.ts'
+import { signatureOf } from '../../platform/ports/signature.ts'
 import { filtering, following, reading } from './conformance-read.fixture.ts'
 import { authorisation, deciding, signatures, submitting } from './conformance-submit.fixture.ts'
-import { BOB, NO_CONTRACT, parallel, updatesOf } from './conformance-tools.fixture.ts'
+import { BOB, NO_CONTRACT, outcomeOf, parallel, updatesOf } from './conformance-tools.fixture.ts'
 import { acting, createdId, exercise, issue, newActor, newKeyPair, note, refusal, type Stage } from './stage.fixture.ts'
 
 /** What every ledger adapter must keep: the port's promises, on a ledger that has the built-in templates. */
@@ -46,7 +47,8 @@ function parties(on: () => Stage): void {
     const second = await ledger.prepareOnboarding(tenantId, 'bob', publicKey)
     expect(second.party).toBe(first.party)
     const { party } = second
-    const signed = second.digests.map((digest) => ({ party, publicKey, signature: sign(null, digest, privateKey) }))
+    expect(ledger.decodeOnboarding(second.bytes, { party, publicKey })).toEqual(second)
+    const signed = second.toSign.map(({ payload }) => signatureOf(publicKey, sign(null, payload, privateKey)))
     await ledger.completeOnboarding(tenantId, second, signed)
     await ledger.completeOnboarding(tenantId, second, signed)
   })
@@ -55,11 +57,11 @@ function parties(on: () => Stage): void {
     const { ledger, db, tenantId, nodeParty } = on()
     const node = acting(on(), nodeParty)
     const prepared = await node.prepare([note(node, 'from the node')])
-    const signatures = await ledger.sign(db, tenantId, nodeParty, prepared.digest)
+    const signatures = await ledger.sign(db, tenantId, nodeParty, prepared.payload)
     await ledger.submit(db, tenantId, prepared.bytes, signatures, on().now())
     expect(await node.contracts('Note:Note')).toHaveLength(1)
     const stranger = on().ledger.deriveParty(nodeParty.split('::')[0] as string, newKeyPair().publicKey)
-    expect(await ledger.sign(db, tenantId, stranger, prepared.digest)).toEqual([])
+    expect(await ledger.sign(db, tenantId, stranger, prepared.payload)).toEqual([])
   })
 
   test('health answers while the ledger can be reached', async () => {
@@ -69,13 +71,12 @@ function parties(on: () => Stage): void {
 
 function preparing(on: () => Stage): void {
   test('changes nothing: no contract, no transaction, no update, and the inputs are free', async () => {
-    const { ledger, db, tenantId } = on()
     const ada = await newActor(on())
     const { prepared: issued } = await ada.run(issue(ada, ada, '5'))
     const id = createdId(issued)
     await parallel(5, () => ada.prepare([exercise(id, 'Split', { amount: '1' })], { commandId: 'only-prepared' }))
     expect((await ada.contracts()).map((contract) => contract.contractId)).toEqual([id])
-    expect(await ledger.getTransaction(db, tenantId, ada.party, 'only-prepared')).toBeNull()
+    expect(await outcomeOf(on(), ada, 'only-prepared')).toEqual({ state: 'pending' })
     // Seen once no transaction is open that began before it, anybody's in the same server.
     const updates = await eventually('the update is seen', async () => {
       const found = await updatesOf(on(), ada)
@@ -91,31 +92,31 @@ function preparing(on: () => Stage): void {
     })
     expect(on().ledger.decode(prepared.bytes)).toEqual(prepared)
     expect(prepared).toMatchObject({ commandId: 'c 1', actAs: ada.party })
-    expect(prepared.digest).toHaveLength(32)
+    expect(prepared.payload.length).toBeGreaterThanOrEqual(32)
     expect(prepared.expiresAt.getTime()).toBeGreaterThan(on().now().getTime())
   })
 
-  test('whichever byte is changed, added or cut off: other bytes are refused or have another digest', async () => {
+  test('whichever byte is changed, added or cut off: other bytes are refused or have another payload', async () => {
     const ada = await newActor(on())
-    const { bytes, digest } = await ada.prepare([issue(ada, ada, '1')])
+    const { bytes, payload } = await ada.prepare([issue(ada, ada, '1')])
     const decode = (other: Buffer) => {
       try {
-        return on().ledger.decode(other).digest
+        return on().ledger.decode(other).payload
       } catch (error) {
         expect(error).toBeInstanceOf(LedgerError)
         expect((error as LedgerError).code).toBe('prepared_invalid')
         return null
       }
     }
-    expect(decode(Buffer.from(bytes))).toEqual(digest)
+    expect(decode(Buffer.from(bytes))).toEqual(payload)
     const change = fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }))
     fc.assert(
       fc.property(change, ([at, mask]) => {
         const other = Buffer.from(bytes)
         other[at] = (other[at] as number) ^ mask
-        expect(decode(other)).not.toEqual(digest)
-        expect(decode(bytes.subarray(0, at))).not.toEqual(digest)
-        expect(decode(Buffer.concat([bytes, Buffer.from([mask])]))).not.toEqual(digest)
+        expect(decode(other)).not.toEqual(payload)
+        expect(decode(bytes.subarray(0, at))).not.toEqual(payload)
+        expect(decode(Buffer.concat([bytes, Buffer.from([mask])]))).not.toEqual(payload)
       }),
       { numRuns: 300 },
     )

@@ -12,6 +12,7 @@ import {
   type Prepared,
   type Receipt,
 } from '../../platform/ports/ledger.ts'
+import { signatureOf } from '../../platform/ports/signature.ts'
 
 /** Where an adapter shows that it keeps the port's promises. */
 export interface Stage {
@@ -30,9 +31,9 @@ export interface Stage {
 export interface Actor {
   party: string
   publicKey: Buffer
-  sign(digest: Buffer): LedgerSignature[]
+  sign(payload: Buffer): LedgerSignature[]
   prepare(commands: Command[], options?: { commandId?: string; lifetimeMs?: number }): Promise<Prepared>
-  submit(prepared: Pick<Prepared, 'bytes' | 'digest'>, signatures?: LedgerSignature[]): Promise<Receipt>
+  submit(prepared: Pick<Prepared, 'bytes' | 'payload'>, signatures?: LedgerSignature[]): Promise<Receipt>
   /** Prepares, signs, submits. */
   run(...commands: Command[]): Promise<{ prepared: Prepared; receipt: Receipt }>
   /** All of its contracts, newest first. */
@@ -83,15 +84,19 @@ export async function newActor(stage: Stage, hint = 'ada'): Promise<Actor> {
   const { ledger, db, tenantId } = stage
   const { publicKey, privateKey } = newKeyPair()
   const party = ledger.deriveParty(hint, publicKey)
-  const signer = (digest: Buffer) => [{ party, publicKey, signature: sign(null, digest, privateKey) }]
+  const signer = (payload: Buffer) => [signatureOf(publicKey, sign(null, payload, privateKey))]
   const onboarding = await ledger.prepareOnboarding(tenantId, hint, publicKey)
   expect(onboarding.party).toBe(party)
-  await ledger.completeOnboarding(tenantId, onboarding, onboarding.digests.flatMap(signer))
+  await ledger.completeOnboarding(
+    tenantId,
+    onboarding,
+    onboarding.toSign.flatMap(({ payload }) => signer(payload)),
+  )
   const actor: Actor = {
     ...acting(stage, party),
     publicKey,
     sign: signer,
-    submit: ({ bytes, digest }, signatures = signer(digest)) =>
+    submit: ({ bytes, payload }, signatures = signer(payload)) =>
       ledger.submit(db, tenantId, bytes, signatures, stage.now()),
     async run(...commands) {
       const prepared = await actor.prepare(commands)

@@ -18,6 +18,7 @@ export {
   lockTransaction,
   postpone,
   sealedTransaction,
+  setTransaction,
   signedAndOpen,
   takeDue,
   toTransaction,
@@ -58,10 +59,10 @@ export function operationsOf(commands: readonly Command[]): Operation[] {
   )
 }
 
-/** `tx.submitted`, `tx.completed` or `tx.failed`, about a transaction as it is after the change. */
+/** An event about a transaction as it is after the change. */
 export function transactionEvent(
   now: Date,
-  type: 'tx.submitted' | 'tx.completed' | 'tx.failed',
+  type: 'tx.submitted' | 'tx.completed' | 'tx.completed_late' | 'tx.failed',
   row: store.TransactionRow,
   cause?: { caller: Caller; origin: Origin },
 ): StoredEvent {
@@ -74,14 +75,16 @@ export function transactionEvent(
     delegatedSessionId: row.delegated_session_id,
     ledger: row.ledger,
   }
+  const completed = {
+    updateId: row.update_id,
+    offset: row.ledger_offset,
+    completedAt: row.completed_at?.toISOString() ?? null,
+    operations: row.operations,
+  }
   const outcome = {
     'tx.submitted': {},
-    'tx.completed': {
-      updateId: row.update_id,
-      offset: row.ledger_offset,
-      completedAt: row.completed_at?.toISOString() ?? null,
-      operations: row.operations,
-    },
+    'tx.completed': completed,
+    'tx.completed_late': completed,
     'tx.failed': { error: row.error?.message ?? '', code: row.error?.code ?? '' },
   }
   return newEvent(now, eventOf(row, type, { ...data, ...outcome[type] }, cause))

@@ -5,6 +5,7 @@ import { eventsWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { Command, Effect } from '../../platform/ports/ledger.ts'
+import type { KeptSignature } from '../../platform/ports/signature.ts'
 import {
   isMarked,
   readRecord,
@@ -32,13 +33,6 @@ interface Failure {
   /** The HTTP status of the response. */
   status: number
   details: object[]
-}
-
-/** A signature as it is stored. */
-interface KeptSignature {
-  party: string
-  publicKey: string
-  signature: string
 }
 
 /** The service's part in a signature by a shared key: the requested commitments, and its share once it is made. */
@@ -135,6 +129,11 @@ export async function insertTransaction(tx: Db, row: TransactionRow): Promise<vo
   // As the database keeps them: JSON has no infinite numbers.
   const commands = row.commands && (JSON.parse(JSON.stringify(row.commands)) as Command[])
   await tx.run(sql`with ${transactionInsertion(await sealedTransaction(tx, { ...row, commands }), sql`true`)} select`)
+}
+
+/** Stores a change of a transaction that nobody is told of. */
+export async function setTransaction(tx: Db, row: TransactionRow): Promise<void> {
+  await tx.run(sql`with ${await transactionChange(tx, row)} select`)
 }
 
 /** Stores a change of an open transaction, with its event. */

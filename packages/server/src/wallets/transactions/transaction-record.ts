@@ -2,12 +2,12 @@ import { defineRecord, type RecordRow } from '../../platform/security/records/ki
 
 const ENDED = ['completed', 'failed']
 
-/** Whether the outcome of a transaction is not known yet. */
-const isOpen = ({ status }: RecordRow) => !ENDED.includes(status as string)
+/** Whether the outcome of a transaction is not known yet, or is watched: a failed one that could be charged again. */
+const isOpen = ({ status, prepared }: RecordRow) => !ENDED.includes(status as string) || prepared !== null
 
 /**
- * The MAC of an open transaction: what was asked for, what is signed for it, and what it has reserved. One that has ended
- * moves nothing any more and has none.
+ * The MAC of an open transaction: what was asked for, what is signed for it, and what it has reserved. One that has ended,
+ * and is not watched any more, moves nothing and has none.
  */
 export const TRANSACTION_RECORD = defineRecord({
   name: 'transaction',
@@ -44,5 +44,5 @@ export const TRANSACTION_RECORD = defineRecord({
     updated_at: 'decides on the pause between two looks for its outcome',
     completed_at: 'shown only',
   },
-  only: { rows: "status not in ('completed', 'failed')", holds: isOpen },
+  only: { rows: "(status not in ('completed', 'failed') or prepared is not null)", holds: isOpen },
 })

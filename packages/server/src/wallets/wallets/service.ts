@@ -17,7 +17,6 @@ import * as store from './store.ts'
 
 export { type Call, findOwnWallet, lockOwner, lockOwnWallet, requireOwnSession } from './access.ts'
 export { WALLET_ERRORS } from './errors.ts'
-
 export { addWallet, ledgerOf, walletEvent } from './new-wallet.ts'
 export {
   activateProven,
@@ -30,7 +29,17 @@ export {
   unlistSessions,
   unlistSessionsOfApp,
 } from './state.ts'
-export { findWalletOf, setRecoveryAttempts, WALLET_RECORD, type WalletRow } from './store.ts'
+export {
+  claimPending,
+  findWalletOf,
+  finishOnboarding,
+  lockPending,
+  onboardAt,
+  postpone as postponeOnboarding,
+  setRecoveryAttempts,
+  WALLET_RECORD,
+  type WalletRow,
+} from './store.ts'
 
 /** The current user's wallet. @throws wallet_not_found */
 export async function getOwnWallet(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<Wallet> {

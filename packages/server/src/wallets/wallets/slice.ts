@@ -1,6 +1,4 @@
-import { detached } from '../../platform/maintenance.ts'
 import type { Slice } from '../../platform/slice.ts'
-import { onboardWallets } from './onboarding.ts'
 import { walletRoutes } from './routes.ts'
 import { freezeWalletOf, WALLET_ERRORS, WALLET_RECORD } from './service.ts'
 
@@ -10,5 +8,4 @@ export const walletSlice: Slice = {
   errors: WALLET_ERRORS,
   hooks: { guestEnded: freezeWalletOf },
   records: [WALLET_RECORD],
-  tasks: (deps) => [detached(deps, (db) => onboardWallets({ ...deps, db }))],
 }

@@ -289,6 +289,23 @@ export async function claimPending(db: Db, now: Date, until: Date, limit: number
   return claimed.filter((row) => !isMarked(row))
 }
 
+/** A wallet whose party is not allocated yet, locked; undefined if it is, or has failed. */
+export function lockPending(tx: Db, of: Pick<WalletRow, 'tenant_id' | 'id'>): Promise<WalletRow | undefined> {
+  return readRecord<WalletRow>(
+    tx,
+    WALLET_RECORD,
+    sql`
+    select * from wallets
+    where tenant_id = ${of.tenant_id} and id = ${of.id} and status = 'pending' for no key update`,
+  )
+}
+
+/** Sets when the allocation of a pending wallet's party goes on. */
+export async function onboardAt(db: Db, of: Pick<WalletRow, 'tenant_id' | 'id'>, at: Date): Promise<void> {
+  await db.run(sql`
+    update wallets set onboard_at = ${at} where tenant_id = ${of.tenant_id} and id = ${of.id} and status = 'pending'`)
+}
+
 /** Ends the allocation of a wallet's party. @returns whether it was still pending */
 export async function finishOnboarding(
   tx: Db,
@@ -296,13 +313,7 @@ export async function finishOnboarding(
   of: Pick<WalletRow, 'tenant_id' | 'id'>,
   status: 'ready' | 'failed',
 ): Promise<boolean> {
-  const row = await readRecord<WalletRow>(
-    tx,
-    WALLET_RECORD,
-    sql`
-    select * from wallets
-    where tenant_id = ${of.tenant_id} and id = ${of.id} and status = 'pending' for no key update`,
-  )
+  const row = await lockPending(tx, of)
   if (row === undefined) return false
   await setReadiness(tx, { ...row, status, onboard_at: null, updated_at: now })
   return true

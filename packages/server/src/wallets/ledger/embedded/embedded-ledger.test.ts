@@ -43,7 +43,7 @@ const bytesOf = (document: Document) => Buffer.from(canonicalJson(document))
 /** Signs whatever these bytes are and submits them. */
 function submitSigned(actor: Actor, bytes: Buffer) {
   const digest = createHash('sha256').update('halfkey/transaction-digest/v1\0').update(bytes).digest()
-  return actor.submit({ bytes, digest })
+  return actor.submit({ bytes, payload: digest })
 }
 
 const amounts = async (actor: Actor) =>
@@ -53,7 +53,7 @@ describe('what is signed', () => {
   test('is SHA-256 over a domain tag and the bytes, which are the RFC 8785 form of the transaction', async () => {
     const { prepared, receipt } = await ada.run(note(ada, 'x'))
     const digest = createHash('sha256').update('halfkey/transaction-digest/v1\0').update(prepared.bytes).digest()
-    expect(prepared.digest).toEqual(digest)
+    expect(prepared.payload).toEqual(digest)
     expect(receipt.updateId).toBe(`1220${digest.toString('hex')}`)
     expect(canonicalJson(documentOf(prepared))).toBe(prepared.bytes.toString())
     expect(documentOf(prepared)).toMatchObject({ version: 'halfkey/transaction/v1', tenantId: stage.tenantId })
@@ -167,9 +167,9 @@ describe('what is signed', () => {
   test('of the signatures only those that were verified are kept', async () => {
     const eve = await newActor(stage, 'eve')
     const prepared = await ada.prepare([note(ada, 'x')])
-    const right = ada.sign(prepared.digest)
-    const forged = { ...eve.sign(prepared.digest)[0], party: ada.party } as (typeof right)[number]
-    await ada.submit(prepared, [forged, ...right, ...eve.sign(prepared.digest)])
+    const right = ada.sign(prepared.payload)
+    const forged = { ...eve.sign(prepared.payload)[0], signedBy: right[0]?.signedBy } as (typeof right)[number]
+    await ada.submit(prepared, [forged, ...right, ...eve.sign(prepared.payload)])
     const rows = await service.sql<{ signatures: object[] }>(
       'select signatures from ledger_updates where tenant_id = $1',
       [stage.tenantId],
@@ -277,7 +277,7 @@ describe('another tenant', () => {
     const other = await embeddedStage(service)
     const prepared = await ada.prepare([note(ada, 'x')])
     const submitThere = () =>
-      other.ledger.submit(other.db, other.tenantId, prepared.bytes, ada.sign(prepared.digest), stage.now())
+      other.ledger.submit(other.db, other.tenantId, prepared.bytes, ada.sign(prepared.payload), stage.now())
     await refusal(submitThere, 'prepared_invalid')
     await ada.submit(prepared)
     await refusal(submitThere, 'prepared_invalid')
@@ -297,10 +297,12 @@ describe('another tenant', () => {
       'contract_not_found',
     )
     expect([known.message, known.field]).toEqual([unknown.message, unknown.field])
-    expect(await other.ledger.getTransaction(other.db, other.tenantId, ada.party, prepared.commandId)).toBeNull()
+    expect(await other.ledger.getTransaction(other.db, other.tenantId, { ...prepared, prepared: null })).toEqual({
+      state: 'pending',
+    })
     expect((await other.ledger.follow(other.db, other.tenantId, null, 100)).updates).toEqual([])
-    expect(await other.ledger.sign(other.db, other.tenantId, stage.nodeParty, prepared.digest)).toEqual([])
-    expect(await stage.ledger.sign(stage.db, stage.tenantId, stage.nodeParty, prepared.digest)).toHaveLength(1)
+    expect(await other.ledger.sign(other.db, other.tenantId, stage.nodeParty, prepared.payload)).toEqual([])
+    expect(await stage.ledger.sign(stage.db, stage.tenantId, stage.nodeParty, prepared.payload)).toHaveLength(1)
   })
 })
 
@@ -358,7 +360,7 @@ describe('following', () => {
       begun = resolve
     })
     const committed = stage.db.tx(async (tx) => {
-      await stage.ledger.submit(tx, stage.tenantId, early.bytes, ada.sign(early.digest), stage.now())
+      await stage.ledger.submit(tx, stage.tenantId, early.bytes, ada.sign(early.payload), stage.now())
       begun()
       await open
     })
@@ -384,14 +386,16 @@ describe('in the caller’s transaction', () => {
     const { prepared: issued } = await ada.run(issue(ada, ada, '5'))
     const prepared = await ada.prepare([exercise(createdId(issued), 'Split', { amount: '2' })])
     const submit = (db: Stage['db']) =>
-      stage.ledger.submit(db, stage.tenantId, prepared.bytes, ada.sign(prepared.digest), stage.now())
+      stage.ledger.submit(db, stage.tenantId, prepared.bytes, ada.sign(prepared.payload), stage.now())
     const rolledBack = stage.db.tx(async (tx) => {
       await submit(tx)
       throw new Error('rolled back')
     })
     await expect(rolledBack).rejects.toThrow('rolled back')
     expect(await amounts(ada)).toEqual(['5'])
-    expect(await stage.ledger.getTransaction(stage.db, stage.tenantId, ada.party, prepared.commandId)).toBeNull()
+    expect(await stage.ledger.getTransaction(stage.db, stage.tenantId, { ...prepared, prepared: null })).toEqual({
+      state: 'pending',
+    })
     await submit(stage.db)
     expect(await amounts(ada)).toEqual(['2', '3'])
   })
@@ -406,7 +410,7 @@ describe('in the caller’s transaction', () => {
         await acting(inside, ada.party).prepare([split]),
       ]
       const submit = (prepared: Prepared, now = stage.now()) =>
-        stage.ledger.submit(tx, stage.tenantId, prepared.bytes, ada.sign(prepared.digest), now)
+        stage.ledger.submit(tx, stage.tenantId, prepared.bytes, ada.sign(prepared.payload), now)
       const receipt = await submit(one)
       await refusal(() => submit(two), 'contract_archived')
       await refusal(() => acting(inside, ada.party).prepare([split]), 'contract_archived')

@@ -9,6 +9,7 @@ import {
   type Ledger,
   LedgerError,
   type LedgerSignature,
+  type Onboarding,
   type Prepared,
   type PrepareRequest,
   type Receipt,
@@ -31,8 +32,9 @@ const LOOKED_AT_MAX = 2_000
 const LOOKED_AT_BYTES_MAX = 1024 * 1024
 const BATCH = 100
 
-const signaturesJson = (signatures: readonly LedgerSignature[]) =>
-  signatures.map(({ party, publicKey, signature }) => ({
+/** As the ledger's proof exports them, too: all are of the acting party. */
+const signaturesJson = (party: string, signatures: readonly LedgerSignature[]) =>
+  signatures.map(({ publicKey, signature }) => ({
     party,
     publicKey: publicKey.toString('hex'),
     signature: signature.toString('hex'),
@@ -150,8 +152,8 @@ async function prepare(
 }
 
 /** The valid signatures. Only verified signatures are stored. @throws signature_invalid if there is none */
-function verified({ actAs, digest }: Prepared, signatures: readonly LedgerSignature[]): LedgerSignature[] {
-  const right = signatures.filter((each) => each.party === actAs && isSignedFor(actAs, digest, each))
+function verified({ actAs, payload }: Prepared, signatures: readonly LedgerSignature[]): LedgerSignature[] {
+  const right = signatures.filter((each) => isSignedFor(actAs, payload, each))
   if (right.length === 0)
     throw new LedgerError(
       'signature_invalid',
@@ -171,11 +173,11 @@ function updateOf(
   return {
     tenantId,
     offset,
-    updateId: updateIdOf(decoded.digest),
+    updateId: updateIdOf(decoded.payload),
     actAs,
     commandId,
     prepared: decoded.bytes,
-    signatures: signaturesJson(signatures),
+    signatures: signaturesJson(actAs, signatures),
     recordedAt: now,
     seed: Buffer.from(seed, 'hex'),
     inputs: [...inputs.keys()],
@@ -204,9 +206,9 @@ function submission(prepared: Prepared, signatures: readonly LedgerSignature[], 
 }
 
 /** The receipt of the same transaction, if it was executed before. @throws duplicate_command if another one was */
-async function repeated(tx: Db, { tenantId, actAs, commandId, digest }: Decoded): Promise<Receipt | undefined> {
+async function repeated(tx: Db, { tenantId, actAs, commandId, payload }: Decoded): Promise<Receipt | undefined> {
   const row = await store.findUpdate(tx, tenantId, actAs, commandId)
-  if (row !== undefined && row.update_id !== updateIdOf(digest))
+  if (row !== undefined && row.update_id !== updateIdOf(payload))
     throw new LedgerError('duplicate_command', 'Another transaction has this command id.')
   return row && receiptOf(row)
 }
@@ -268,6 +270,9 @@ async function submit(
   })
 }
 
+/** A party exists as soon as it is named. */
+const nothingToSign = (party: string): Onboarding => ({ party, bytes: Buffer.alloc(0), toSign: [], expiresAt: null })
+
 /**
  * The ledger in the service's own database. It locks nothing while a transaction is prepared and signed: the one statement
  * that writes it locks its inputs and checks that they are unchanged, or writes nothing.
@@ -279,7 +284,8 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
     name: 'embedded',
     transactional: true,
     deriveParty: partyOf,
-    prepareOnboarding: async (_, hint, publicKey) => ({ party: partyOf(hint, publicKey), digests: [] }),
+    prepareOnboarding: async (_, hint, publicKey) => nothingToSign(partyOf(hint, publicKey)),
+    decodeOnboarding: (_, { party }) => nothingToSign(party),
     completeOnboarding: async () => {},
     prepare: (db, request, snapshot) => prepare(parts, db, request, snapshot as store.Snapshot | undefined),
     snapshot: (tenantId, commands) => store.snapshotOf(tenantId, inputsOf(commands)),
@@ -288,12 +294,12 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
       const known = await templates.find(db, tenantId, [templateId])
       return known.get(templateId)?.choices.get(choice)?.consequences ?? null
     },
-    sign: (db, tenantId, party, digest) => signForParty(db, keys, { tenantId, party, digest }),
+    sign: (db, tenantId, party, payload) => signForParty(db, keys, { tenantId, party, payload }),
     submit: (db, tenantId, bytes, signatures, now) => submit(parts, db, tenantId, bytes, signatures, now),
     submission,
-    async getTransaction(db, tenantId, actAs, commandId) {
+    async getTransaction(db, tenantId, { actAs, commandId }) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
-      return row === undefined ? null : receiptOf(row)
+      return row === undefined ? { state: 'pending' } : { state: 'final', receipt: receiptOf(row) }
     },
     query: (db, query) => queryContracts(parts, db, query),
     follow,

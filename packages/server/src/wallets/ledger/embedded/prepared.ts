@@ -127,7 +127,7 @@ function decodedOf(document: Omit<Document, 'version'>, bytes: Buffer, flows: Fl
   const { tenantId, commandId, actAs, commands, effects, seed, expiresAt } = document
   return {
     bytes,
-    digest: digestOf(bytes),
+    payload: digestOf(bytes),
     tenantId,
     commandId,
     actAs,

@@ -47,7 +47,7 @@ describe('a ledger', () => {
     const close = await ada.prepare([exercise(booth, 'Close', {}, 'Shop:Booth')])
     const { receipt: rung } = await ada.run(exercise(booth, 'Ring', {}, 'Shop:Booth'))
     const { receipt: closed, writes } =
-      stage.ledger.submission?.(close, ada.sign(close.digest), stage.now()) ?? expect.fail()
+      stage.ledger.submission?.(close, ada.sign(close.payload), stage.now()) ?? expect.fail()
     await stage.db.run(sql`with held as materialized (select true), ${writes} select from applied`)
     expect(closed.offset).toBeLessThan(rung.offset)
     await chained(scene, 13)

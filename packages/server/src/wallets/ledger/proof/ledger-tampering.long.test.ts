@@ -70,7 +70,7 @@ const BY_UPDATES: Tampering[] = [
       sqlOf(
         s,
         `update ledger_updates set prepared = convert_to(replace(convert_from(prepared, 'UTF8'), '"7"', '"9"'), 'UTF8') where tenant_id = $1 and update_id = $2`,
-        [`1220${s.last.digest.toString('hex')}`],
+        [`1220${s.last.payload.toString('hex')}`],
       ),
     /update 1220\w+… \(offset \d+\) was altered: its id is not the digest/,
   ],
@@ -78,7 +78,7 @@ const BY_UPDATES: Tampering[] = [
     'bytes that are not canonical',
     (s) =>
       sqlOf(s, `update ledger_updates set prepared = prepared || ' '::bytea where tenant_id = $1 and update_id = $2`, [
-        `1220${s.last.digest.toString('hex')}`,
+        `1220${s.last.payload.toString('hex')}`,
       ]),
     /was altered: its bytes are no transaction/,
   ],
@@ -88,7 +88,7 @@ const BY_UPDATES: Tampering[] = [
       sqlOf(
         s,
         `update ledger_updates set signatures = replace(signatures::text, substring(signatures::text from '"signature": ?"(.{8})'), '00000000')::json where tenant_id = $1 and update_id = $2`,
-        [`1220${s.last.digest.toString('hex')}`],
+        [`1220${s.last.payload.toString('hex')}`],
       ),
     /was altered: no valid signature/,
   ],
@@ -96,7 +96,7 @@ const BY_UPDATES: Tampering[] = [
     'no signatures',
     (s) =>
       sqlOf(s, `update ledger_updates set signatures = '[]' where tenant_id = $1 and update_id = $2`, [
-        `1220${s.last.digest.toString('hex')}`,
+        `1220${s.last.payload.toString('hex')}`,
       ]),
     /was altered: no valid signature/,
   ],
@@ -104,7 +104,7 @@ const BY_UPDATES: Tampering[] = [
     'another command',
     (s) =>
       sqlOf(s, `update ledger_updates set command_id = 'x' where tenant_id = $1 and update_id = $2`, [
-        `1220${s.last.digest.toString('hex')}`,
+        `1220${s.last.payload.toString('hex')}`,
       ]),
     /its bytes are of another tenant, party or command/,
   ],
@@ -122,14 +122,14 @@ const BY_UPDATES: Tampering[] = [
     'a moved update',
     (s) =>
       sqlOf(s, 'update ledger_updates set "offset" = "offset" + 100000 where tenant_id = $1 and update_id = $2', [
-        `1220${s.last.digest.toString('hex')}`,
+        `1220${s.last.payload.toString('hex')}`,
       ]),
     /was altered: its offset was \d+ when it was chained/,
   ],
 ]
 
 const cut = async (s: Scene, chain: boolean) => {
-  const id = [`1220${s.last.digest.toString('hex')}`]
+  const id = [`1220${s.last.payload.toString('hex')}`]
   await sqlOf(s, 'delete from ledger_stakes where tenant_id = $1 and contract_id = $2', [s.active])
   await sqlOf(s, 'delete from ledger_contracts where tenant_id = $1 and contract_id = $2', [s.active])
   await sqlOf(s, 'delete from ledger_updates where tenant_id = $1 and update_id = $2', id)

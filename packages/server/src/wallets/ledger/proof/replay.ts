@@ -1,6 +1,6 @@
 import type { Id } from '../../../platform/ids.ts'
 import { type Effect, LedgerError } from '../../../platform/ports/ledger.ts'
-import { isSignedFor } from '../../../platform/ports/signature.ts'
+import { isSignedFor, readSignature } from '../../../platform/ports/signature.ts'
 import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import { contractIdOf, legacyContractIdOf } from '../embedded/contract-id.ts'
 import { type Definition, declaredTemplate } from '../embedded/declared-template.ts'
@@ -45,14 +45,13 @@ function checked(tenantId: string, update: StoredUpdate): Decoded {
   } catch {
     throw fault('its bytes are no transaction in canonical form')
   }
-  if (updateIdOf(decoded.digest) !== update.updateId) throw fault('its id is not the digest of its bytes')
+  if (updateIdOf(decoded.payload) !== update.updateId) throw fault('its id is not the digest of its bytes')
   const { actAs, commandId } = decoded
   if (decoded.tenantId !== tenantId || actAs !== update.actAs || commandId !== update.commandId)
     throw fault('its bytes are of another tenant, party or command')
-  const isSigned = update.signatures.some(({ party, publicKey, signature }) => {
-    const given = { party, publicKey: Buffer.from(publicKey, 'hex'), signature: Buffer.from(signature, 'hex') }
-    return party === actAs && isSignedFor(actAs, decoded.digest, given)
-  })
+  const isSigned = update.signatures.some(
+    (kept) => kept.party === actAs && isSignedFor(actAs, decoded.payload, readSignature(kept)),
+  )
   if (!isSigned) throw fault('no valid signature of the acting party is there')
   return decoded
 }

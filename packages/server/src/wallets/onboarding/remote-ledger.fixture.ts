@@ -1,7 +1,12 @@
-import type { Ledger, LedgerSignature, Onboarding } from '../../platform/ports/ledger.ts'
+import type { Ledger, LedgerSignature, Onboarding, OnboardingOf } from '../../platform/ports/ledger.ts'
 import { LedgerError } from '../../platform/ports/ledger.ts'
-import { partyOf } from '../../platform/ports/party.ts'
+import { namespaceOf, partyOf } from '../../platform/ports/party.ts'
 import { isSignedBy } from '../../platform/ports/signature.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
+
+/** What is signed for a party: 34 bytes, as a multihash of SHA-256. */
+export const payloadOf = (party: string): Buffer =>
+  Buffer.concat([Buffer.from('1220', 'hex'), sha256(`topology of ${party}`)])
 
 /** A remote ledger for onboarding. It knows a party after its key has signed for it. */
 export interface RemoteLedger extends Ledger {
@@ -16,14 +21,26 @@ export interface RemoteLedger extends Ledger {
   onMade: (() => Promise<void>) | null
   /** Prepares this party instead of the requested one. */
   prepares: string | null
+  /** Answers with the right party, and bytes that make this one. */
+  distorts: string | null
+  /** Its clock. */
+  now(): Date
 }
+
+const EXPIRES_MS = 60 * 60_000
 
 /** @param node the ledger whose node's key it lets sign */
 export function newRemoteLedger(node: Ledger, name = 'remote'): RemoteLedger {
-  const digestOf = (party: string) => Buffer.from(`topology of ${party}`)
+  const topologyOf = (party: string) => Buffer.from(`topology of ${party}`)
+  const read = (bytes: Buffer, { party }: Pick<OnboardingOf, 'party'>): Onboarding => {
+    if (!bytes.equals(topologyOf(party)))
+      throw new LedgerError('prepared_invalid', 'This is not the topology of that party.')
+    const toSign = [{ payload: payloadOf(party), alg: 'ed25519' as const, by: namespaceOf(party) }]
+    return { party, bytes, toSign, expiresAt: new Date(ledger.now().getTime() + EXPIRES_MS) }
+  }
   const signs = ({ publicKey, signature }: LedgerSignature, party: string) =>
     partyOf(party.slice(0, party.indexOf('::')), publicKey) === party &&
-    isSignedBy(publicKey, digestOf(party), signature)
+    isSignedBy(publicKey, payloadOf(party), signature)
   const ledger: RemoteLedger = {
     ...node,
     name,
@@ -34,15 +51,18 @@ export function newRemoteLedger(node: Ledger, name = 'remote'): RemoteLedger {
     onAsk: null,
     onMade: null,
     prepares: null,
+    distorts: null,
+    now: () => new Date(),
     async prepareOnboarding(_, hint, publicKey): Promise<Onboarding> {
       const party = ledger.prepares ?? partyOf(hint, publicKey)
       ledger.asked += 1
       await ledger.onAsk?.(party)
-      return { party, digests: [digestOf(party)] }
+      return { ...read(topologyOf(party), { party }), bytes: topologyOf(ledger.distorts ?? party) }
     },
-    sign(db, tenantId, party, digest) {
+    decodeOnboarding: read,
+    sign(db, tenantId, party, payload) {
       ledger.signed.push(party)
-      return node.sign(db, tenantId, party, digest)
+      return node.sign(db, tenantId, party, payload)
     },
     async completeOnboarding(_, { party }, signatures): Promise<void> {
       const [signature] = signatures
