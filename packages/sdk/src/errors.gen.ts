@@ -26,6 +26,10 @@ export interface ApiErrors {
   billing_customer_missing: 400
   /** This service takes no payments: no payment processor is configured. */
   billing_not_configured: 400
+  /** This would spend more than a budget of the wallet allows. */
+  budget_exceeded: 403
+  /** Only the wallet's owner can raise or remove a budget that they set. */
+  budget_of_owner: 403
   /** This challenge was already used or has expired. Request a new one. */
   challenge_expired: 410
   /** The template has no choice with this name. */

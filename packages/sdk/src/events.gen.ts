@@ -56,6 +56,10 @@ export interface EventData {
   'delegated_session.exhausted': { delegatedSessionId: string; userId: string; walletId: string }
   /** A policy denied a transaction (at most one event per minute, session and rule). */
   'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
+  /** A wallet's budgets were changed. */
+  'budget.updated': { walletId: string; userId: string; by: string; budgets: Record<string, unknown>[] }
+  /** A transaction was denied because it would have exceeded a budget of its wallet (at most one event per minute, session and budget). */
+  'budget.exceeded': { delegatedSessionId: string; userId: string; walletId: string; budget: string; message: string; asset: Record<string, unknown>; window: string; recipient: string | null; templateId: string | null; setBy: string; spent: string; remaining: string; resetsAt: string; limit: string; asked: string }
   /** A transaction was submitted to the ledger. */
   'tx.submitted': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string }
   /** A transaction is final on the ledger. */

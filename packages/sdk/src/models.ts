@@ -180,6 +180,10 @@ export type Transaction = Schemas['Transaction']
 export type TransactionSummary = Schemas['TransactionSummary']
 /** A wallet. */
 export type Wallet = Schemas['Wallet']
+/** What all delegated sessions of a wallet together may spend, and what is left of it. */
+export type Budget = Schemas['Budget']
+/** The budgets that hold for a wallet. */
+export type WalletBudgets = Schemas['WalletBudgets']
 /** A message that a user signs to prove that a key is theirs. */
 export type WalletChallenge = Schemas['WalletChallenge']
 /** How far a wallet's party is, and what its key has to sign. */

@@ -1,7 +1,7 @@
 import type { paths } from './api.gen.ts'
 
 /** The methods that the API uses. */
-export type Method = 'get' | 'post' | 'patch' | 'delete'
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 
 /** Paths, as the API's description writes them, that have this method. */
 export type PathWith<M extends Method> = {

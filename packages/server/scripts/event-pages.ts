@@ -39,6 +39,9 @@ export const WHEN: Record<EventType, string> = {
   'delegated_session.exhausted': 'By the completed transaction that was the last of `maxUses`.',
   'delegated_session.denied':
     'When `execute` is refused by the policy, at most once a minute for each session and rule. Dry runs emit nothing.',
+  'budget.updated': 'By `PUT /wallets/:id/budgets`. `by` says whether the owner or a server set them.',
+  'budget.exceeded':
+    'When `execute` is refused by a budget, at most once a minute for each session and budget, beside `delegated_session.denied`.',
   'tx.submitted': 'When a signed transaction is handed to the ledger.',
   'tx.completed': 'When the ledger has it for good. `operations` says what was done, `updateId` and `offset` where.',
   'tx.completed_late':

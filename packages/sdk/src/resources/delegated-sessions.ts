@@ -43,7 +43,7 @@ function delegateCallsOf({ one }: Calls) {
      * Executes commands, all or none, or completes a signing request by `signingRequestId` and `signature`. The same
      * `commandId` returns the first result; by default a random one is sent, the same at each attempt. With the session's
      * token, or with a secret key with `delegated_sessions:execute` where the session has `serverExecute`.
-     * @throws policy_denied, spend_limit_exceeded, duplicate_command, contract_not_found, contract_archived,
+     * @throws policy_denied, spend_limit_exceeded, budget_exceeded, duplicate_command, contract_not_found, contract_archived,
      * delegated_session_revoked, delegated_session_expired, delegated_session_exhausted, wallet_frozen, and more
      */
     execute,

@@ -1,5 +1,12 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { RevokedSessions, Wallet, WalletChallenge, WalletCustody, WalletOnboarding } from '../models.ts'
+import type {
+  RevokedSessions,
+  Wallet,
+  WalletBudgets,
+  WalletChallenge,
+  WalletCustody,
+  WalletOnboarding,
+} from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -66,6 +73,23 @@ export function walletsOf({ one, list }: Calls) {
      */
     revokeSessions: (id: string, options?: RequestOptions): Promise<RevokedSessions> =>
       one('post', '/wallets/{id}/sessions/revoke-all', { path: { id } }, options),
+
+    /**
+     * Gets what all delegated sessions of the wallet together may spend, with what is spent and left of it. Scope `wallets:read`, or
+     * the owner's access token. @throws not_found
+     */
+    budgets: (id: string, options?: RequestOptions): Promise<WalletBudgets> =>
+      one('get', '/wallets/{id}/budgets', { path: { id } }, options),
+
+    /**
+     * Replaces the wallet's own budgets. Scope `wallets:write`, or the owner's access token; only the owner, with a step-up, raises
+     * or removes a budget that they set. @throws budget_of_owner, mfa_required, reauthentication_required, not_found
+     */
+    setBudgets: (
+      id: string,
+      body: Body<'/wallets/{id}/budgets', 'put'>,
+      options?: RequestOptions,
+    ): Promise<WalletBudgets> => one('put', '/wallets/{id}/budgets', { path: { id }, body }, options),
 
     /** Ends a freeze. Scope `wallets:write`. @throws not_found, guest_expired (an ended guest's stays frozen) */
     unfreeze: (id: string, options?: RequestOptions): Promise<Wallet> =>

@@ -4,6 +4,7 @@ import type { Deps } from '../platform/deps.ts'
 import { existing, pathId } from '../platform/http/errors.ts'
 import type { Caller, Delegate, Origin } from '../platform/http/route.ts'
 import { equalSecrets } from '../platform/security/crypto.ts'
+import { type Limit, limitsOf } from './budgets/limits.ts'
 import { fail } from './errors.ts'
 import type * as store from './store.ts'
 
@@ -18,11 +19,30 @@ export interface ExecuteCall extends Executor {
   origin: Origin
 }
 
+/** A session with the budgets that hold for its wallet. */
+export type Acting<Row extends store.LiveRow = store.LiveRow> = Row & { limits: readonly Limit[] }
+
+/** Reads the budgets that hold for a session's wallet. `db`: the transaction, inside one. */
+export async function withLimits<Row extends store.LiveRow>(db: Db, deps: Deps, row: Row): Promise<Acting<Row>> {
+  const { tenant_id, app_id, wallet__budgets: own } = row
+  return { ...row, limits: await limitsOf({ auth: deps.auth, db }, { tenant_id, app_id, own: own?.limits ?? [] }) }
+}
+
 /**
  * The session that an executor may use, with the state of its wallet and user; locked if `look` locks.
  * @throws not_found, also for sessions of others; session_missing (401) if the session needs its token
  */
 export async function findLive<Row extends store.LiveRow>(
+  look: (db: Db, now: Date, reach: AppScope, id: string) => Promise<Row | undefined>,
+  db: Db,
+  deps: Deps,
+  executor: Executor,
+  id: string,
+): Promise<Acting<Row>> {
+  return withLimits(db, deps, await requireExecutor(look, db, deps, executor, id))
+}
+
+async function requireExecutor<Row extends store.LiveRow>(
   look: (db: Db, now: Date, reach: AppScope, id: string) => Promise<Row | undefined>,
   db: Db,
   deps: Deps,

@@ -6,6 +6,8 @@ export const SESSIONS_MAX = 1_000
 export const DELEGATED_SESSION_ERRORS = {
   policy_denied: [403, "The session's policy does not allow this."],
   spend_limit_exceeded: [403, "This would spend more than the session's policy allows."],
+  budget_exceeded: [403, 'This would spend more than a budget of the wallet allows.'],
+  budget_of_owner: [403, "Only the wallet's owner can raise or remove a budget that they set."],
   authorization_missing: [403, 'The ledger does not authorize this wallet to do that.'],
   user_session_required: [
     403,

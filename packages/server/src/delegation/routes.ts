@@ -179,6 +179,7 @@ export const delegatedSessionRoutes: Route[] = [
         ...ENDED,
         'policy_denied',
         'spend_limit_exceeded',
+        'budget_exceeded',
         'authorization_missing',
         'template_unknown',
         'choice_unknown',

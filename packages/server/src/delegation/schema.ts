@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../platform/http/route.ts'
 import { NonceCommitments } from '../wallets/custody/schema.ts'
 import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
+import { Budget } from './budgets/budget-schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy/policy-schema.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
@@ -32,6 +33,15 @@ export const Remaining = z
   })
   .meta({ id: 'Remaining' })
 export type Remaining = z.infer<typeof Remaining>
+
+/** The same in a response to `execute`, with what is left of the wallet. */
+export const RemainingBeside = z
+  .object({
+    ...Remaining.shape,
+    budgets: z.array(Budget).meta({ description: "The budgets that hold for the wallet: its own, then its app's." }),
+  })
+  .meta({ id: 'RemainingBeside' })
+export type RemainingBeside = z.infer<typeof RemainingBeside>
 
 const sessionFields = {
   id: z.string().meta({ example: 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg' }),
@@ -90,12 +100,15 @@ export const Denial = z
     appId: z.string(),
     userId: z.string(),
     walletId: z.string(),
-    rule: z.string().meta({ description: 'The rule of the policy that refused.', example: 'spend[0]' }),
-    code: z.enum(['policy_denied', 'spend_limit_exceeded']),
+    rule: z.string().meta({
+      description: 'The rule of the policy, or the budget of the wallet, that refused.',
+      example: 'spend[0]',
+    }),
+    code: z.enum(['policy_denied', 'spend_limit_exceeded', 'budget_exceeded']),
     message: z.string(),
     command: z.int().nullable().meta({ description: 'Index of the refused command; null for the whole transaction.' }),
     asset: z.object({ issuer: z.string(), symbol: z.string() }).nullable(),
-    window: z.enum(['lifetime', 'rolling_24h', 'day_utc']).nullable(),
+    window: z.enum(['lifetime', 'rolling_24h', 'rolling_30d', 'day_utc']).nullable(),
     limit: z.string().nullable().meta({ example: '10' }),
     spent: z.string().nullable().meta({ example: '9' }),
     asked: z.string().nullable().meta({ description: 'The amount that the last attempt asked for.', example: '3' }),
@@ -247,9 +260,10 @@ const Decision = z
   .object({
     allowed: z.boolean(),
     code: z.string().nullable().meta({ description: 'The error code of a call without `dryRun`.', example: null }),
-    rule: z
-      .string()
-      .meta({ description: 'The rule that decided: `allow[0]`, `deny[1]`, `spend[0]`, …', example: 'allow[0]' }),
+    rule: z.string().meta({
+      description: 'The rule that decided: `allow[0]`, `deny[1]`, `spend[0]`, `budgets[0]`, …',
+      example: 'allow[0]',
+    }),
     command: z.int().nullable(),
     message: z.string(),
     trace: z
@@ -292,7 +306,7 @@ export const Execution = z
     updateId: z.string().nullable(),
     offset: z.int().nullable(),
     effects: z.array(Effect),
-    remaining: Remaining,
+    remaining: RemainingBeside,
     signingRequest: SigningRequest.nullable().meta({ description: "What the wallet's owner must sign." }),
     decision: Decision.nullable().meta({ description: 'For a dry run: the decision of the policy.' }),
   })

@@ -1,10 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import { wire } from '../platform/db/rows.ts'
 import { type EventInput, eventOf, newEvent, type StoredEvent } from '../platform/events/events.ts'
+import { type Limit, leftOf } from './budgets/limits.ts'
 import { fail } from './errors.ts'
 import { type CompiledPolicy, compile, compileSpend } from './policy/policy.ts'
 import { remainingOf } from './policy/spend.ts'
-import type { DelegatedSession, Remaining } from './schema.ts'
+import type { Spent } from './policy/windows.ts'
+import type { DelegatedSession, Remaining, RemainingBeside } from './schema.ts'
 import type { LiveRow, SessionRow } from './store.ts'
 
 /** Limit for all cached policies together, as JSON. Compiled, they take about twelve times as much memory. */
@@ -27,11 +29,16 @@ export function statusOf(row: SessionRow, now: Date): DelegatedSession['status']
 }
 
 /** What a session may still do. */
-export function remainingIn(row: SessionRow, now: Date): Remaining {
+function remainingIn(row: SessionRow, now: Date): Remaining {
   return {
     uses: row.max_uses === null ? null : row.max_uses - row.uses,
     spend: remainingOf({ spend: (row.policy.spend ?? []).map(compileSpend) }, row.spent, now),
   }
+}
+
+/** What a session may still do, and what is left of the budgets of its wallet. */
+export function remainingBeside(row: SessionRow, limits: readonly Limit[], spent: Spent, now: Date): RemainingBeside {
+  return { ...remainingIn(row, now), budgets: limits.map((limit) => leftOf(limit, spent, now)) }
 }
 
 /** @throws delegated_session_revoked, delegated_session_expired, delegated_session_exhausted */
@@ -72,7 +79,7 @@ export function toSession(row: SessionRow, now: Date): DelegatedSession {
 export function sessionEvent(
   now: Date,
   row: SessionRow,
-  type: `delegated_session.${'created' | 'revoked' | 'expired' | 'exhausted' | 'denied'}`,
+  type: `delegated_session.${'created' | 'revoked' | 'expired' | 'exhausted' | 'denied'}` | 'budget.exceeded',
   cause: EventInput['cause'],
   more: Record<string, unknown> = {},
 ): StoredEvent {

@@ -1,6 +1,8 @@
 import { detached, hourly } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
 import { agentRoutes } from './agent/agent-routes.ts'
+import { budgetRoutes } from './budgets/budget-routes.ts'
+import { SPENDING_RECORD } from './budgets/spending-record.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
@@ -10,9 +12,9 @@ import { SESSION_RECORD } from './session-record.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {
-  routes: [...agentRoutes, ...delegatedSessionRoutes],
+  routes: [...agentRoutes, ...delegatedSessionRoutes, ...budgetRoutes],
   errors: DELEGATED_SESSION_ERRORS,
-  records: [SESSION_RECORD],
+  records: [SESSION_RECORD, SPENDING_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     hourly((db) => deleteOldDenials(deps, db)),

@@ -1,17 +1,28 @@
 import { sharedActLock } from '../platform/concurrency/user-lock.ts'
 import { type Db, type Sql, sql } from '../platform/db/db.ts'
-import { type AppScope, readRecordPage } from '../platform/db/page.ts'
-import { change, insertion, matching, update } from '../platform/db/rows.ts'
+import type { AppScope } from '../platform/db/page.ts'
+import { change, insertion, update } from '../platform/db/rows.ts'
 import { eventsWrites, eventsWritesIf, type StoredEvent } from '../platform/events/events.ts'
-import type { Page, PageQuery } from '../platform/http/route.ts'
 import type { Id } from '../platform/ids.ts'
 import { guestOver } from '../platform/security/current-user.ts'
 import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../platform/security/records/access.ts'
 import { type RecordRow, recordColumns, recordIn } from '../platform/security/records/kind.ts'
 import { USER_RECORD } from '../platform/security/records/user-record.ts'
-import { WALLET_RECORD } from '../wallets/wallets/service.ts'
+import { WALLET_RECORD, type WalletRow } from '../wallets/wallets/service.ts'
+import type { SpendingRow } from './budgets/spending-record.ts'
+import {
+  type Counted,
+  checkedSpending,
+  countIf,
+  isStill,
+  lockedSpending,
+  noteSpending,
+  SPENDING_COLUMNS,
+  spendingBeside,
+  spendingIn,
+} from './budgets/spending-store.ts'
 import type { Policy } from './policy/policy-schema.ts'
-import type { Spent } from './policy/spend.ts'
+import type { Spent } from './policy/windows.ts'
 import type { DelegatedSession } from './schema.ts'
 import { SESSION_RECORD } from './session-record.ts'
 
@@ -61,6 +72,10 @@ export interface LiveRow extends SessionRow {
   user__mac: Buffer | null
   /** The newest version of the session that a transaction made; null for none. Read where commands are executed. */
   used_version?: number | null
+  /** Among the wallet's columns: its own budgets. Null if nothing is counted. */
+  wallet__budgets: WalletRow['budgets']
+  /** What all sessions of the wallet have spent; null if nothing is counted. */
+  spending: SpendingRow | null
 }
 
 /**
@@ -108,10 +123,11 @@ export async function lockSessionToEnd(tx: Db, reach: AppScope, id: string): Pro
 
 /**
  * A session, then its user and its wallet, each found by its own key. Lateral joins fix the order: the planner would read all
- * users of a tenant that it believes to be small. `held` is how user and wallet are locked, `by` how the session is.
+ * users of a tenant that it believes to be small. `held` is how user and wallet are locked, `by` how the session is. `beside` is
+ * what else is read: the wallet's spending, or nothing.
  */
-const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql => sql`
-  select s.*, w.*, u.*, coalesce(g.over, false) as guest_over
+const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql, beside: Beside): Sql => sql`
+  select s.*, w.*, u.*, coalesce(g.over, false) as guest_over ${beside.columns}
   from delegated_sessions s
   cross join lateral (
     select u.status as user_status, u.guest, ${recordColumns(USER_RECORD, 'u')}
@@ -123,9 +139,20 @@ const live = (now: Date, reach: AppScope, which: Sql, held: Sql, by: Sql): Sql =
   left join lateral (
     select ${guestOver(now)} as over from guests g
     where u.guest and g.tenant_id = ${reach.tenantId} and g.user_id = s.user_id offset 0) g on true
+  ${beside.joined}
   where ${which} ${by}`
 
-/** The row of a session with its wallet and user, all verified. @throws record_tampered */
+interface Beside {
+  columns: Sql
+  joined: Sql
+}
+const alone: Beside = { columns: sql``, joined: sql`` }
+const withSpending = ({ tenantId }: AppScope): Beside => ({
+  columns: sql`, ${SPENDING_COLUMNS}`,
+  joined: spendingBeside(tenantId),
+})
+
+/** The row of a session with its wallet, its user and what is spent of the wallet, all verified. @throws record_tampered */
 async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Row | undefined> {
   const readAt = performance.now()
   const row = await db.one<Row>(statement)
@@ -137,19 +164,20 @@ async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Ro
     db.records.refuse(SESSION_RECORD, row as object as RecordRow, 'it is older than its transactions')
   if (row.status === 'active')
     await db.records.requireListed(WALLET_RECORD, recordIn(WALLET_RECORD, row) as RecordRow, 'sessions', row.id)
+  row.spending = await checkedSpending(db, row, readAt)
   return row
 }
 
 /** A session with the state of its wallet and user. */
 export function findLive(db: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
-  return readLive<LiveRow>(db, live(now, reach, withinReach(reach, id), sql`offset 0`, sql``))
+  return readLive<LiveRow>(db, live(now, reach, withinReach(reach, id), sql`offset 0`, sql``, withSpending(reach)))
 }
 
 /** The same, found by its token. */
 export function findLiveByToken(db: Db, now: Date, reach: AppScope, tokenHash: Buffer): Promise<LiveRow | undefined> {
   const which = sql`
     s.token_hash = ${tokenHash} and s.tenant_id = ${reach.tenantId} and (${reach.appId}::text is null or s.app_id = ${reach.appId})`
-  return readLive<LiveRow>(db, live(now, reach, which, sql`offset 0`, sql``))
+  return readLive<LiveRow>(db, live(now, reach, which, sql`offset 0`, sql``, withSpending(reach)))
 }
 
 /** A session with all that executing commands needs to know. */
@@ -181,7 +209,7 @@ export function findReady(
       case when l.status = 'active' and l.expires_at > ${now}
         and case when ${tokenHash}::bytea is null then l.server_execute else l.token_hash = ${tokenHash} end
         then ${snapshot} end as snapshot
-    from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``)}) l`,
+    from (${live(now, reach, withinReach(reach, id), sql`offset 0`, sql``, withSpending(reach))}) l`,
   )
 }
 
@@ -193,8 +221,8 @@ const queued = (reach: AppScope, id: string): Sql => sql`
   queued as materialized (
     select s.id, ${sharedActLock(sql`s.user_id`)} from delegated_sessions s where ${withinReach(reach, id)})`
 
-const lockedLive = (now: Date, reach: AppScope, by: Sql): Sql =>
-  live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by)
+const lockedLive = (now: Date, reach: AppScope, by: Sql, beside = withSpending(reach)): Sql =>
+  live(now, reach, sql`s.tenant_id = ${reach.tenantId} and s.id = (select id from queued)`, sql`for share`, by, beside)
 
 /**
  * The same, locked until the transaction ends: the session exclusively, its wallet and user against changes. A freeze,
@@ -203,6 +231,17 @@ const lockedLive = (now: Date, reach: AppScope, by: Sql): Sql =>
 export function lockLive(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
   const locked = lockedLive(now, reach, sql`for update of s`)
   return readLive<LiveRow>(tx, sql`with ${queued(reach, id)} select l.*, ${usedVersion} from (${locked}) l`)
+}
+
+/** The same, with what is spent of the wallet locked as well: for who reserves or releases. */
+export function lockLiveToCount(tx: Db, now: Date, reach: AppScope, id: string): Promise<LiveRow | undefined> {
+  return readLive<LiveRow>(
+    tx,
+    sql`
+    with ${queued(reach, id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`, alone)}),
+    ${lockedSpending(reach.tenantId)}
+    select l.*, spending.*, ${usedVersion} from locked l left join spending on true`,
+  )
 }
 
 /** The same for signing what was reserved: concurrent with other signers, never with a revocation. */
@@ -218,19 +257,25 @@ export function noteVersion(db: Db, row: SessionRow): void {
   db.afterCommit(() => db.records.committed(SESSION_RECORD, row as object as RecordRow))
 }
 
-/** Stores what executing changes in a session, with its transaction and events, in one statement. */
+/**
+ * Stores what executing changes in a session, with its transaction, its events and what is counted, in one statement. The
+ * transaction holds the session and, to count, the wallet's spending.
+ */
 export async function recordUse(
   tx: Db,
   row: SessionRow,
   transaction: Sql,
   events: readonly StoredEvent[],
+  counted: Counted | null = null,
 ): Promise<void> {
   const after = await resealed(tx, SESSION_RECORD, row)
+  const counting = counted === null ? sql`` : sql`, ${countIf(counted, sql`true`, row.updated_at)}`
   await tx.run(sql`
-    with ${transaction}, ${eventsWrites(events)}
+    with ${transaction}, ${eventsWrites(events)} ${counting}
     update delegated_sessions set ${change(after, USED)}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and version = ${row.version}`)
   noteVersion(tx, after)
+  if (counted !== null) noteSpending(tx, counted)
 }
 
 /**
@@ -243,43 +288,63 @@ export interface Use {
   after: SessionRow
   /** The ledger's parts of the statement, among them `applied`; null if nothing happens on the ledger yet. */
   ledger: Sql | null
+  /** What it changes in the wallet's spending; null for nothing. */
+  counted: Counted | null
   transaction: (condition: Sql) => Sql
   events: readonly StoredEvent[]
   now: Date
 }
 
-/** @returns whether it was written; if not, nothing was */
-export async function writeUse(db: Db, use: Use): Promise<boolean> {
-  const { before, ledger, transaction, events, now } = use
+/** What became of a use: written, or nothing was, because this was not as it had been read any more. */
+export type WriteOutcome = 'written' | 'changed' | { spending: SpendingRow }
+
+export async function writeUse(db: Db, use: Use): Promise<WriteOutcome> {
+  const { before, ledger, transaction, events, now, counted } = use
   const after = await resealed(db, SESSION_RECORD, use.after)
   const reach = { tenantId: before.tenant_id, appId: null }
   const happened = sql`(select true from applied)`
-  const row = await db.one(sql`
-    with ${queued(reach, before.id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`)}),
+  const readAt = performance.now()
+  const row = await db.one<{ written: boolean }>(sql`
+    with ${queued(reach, before.id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`, alone)}),
+    ${counted === null ? sql`` : sql`${lockedSpending(before.tenant_id)},`}
     held as materialized (
       select true from locked
       where version = ${before.version} and status = 'active' and expires_at > ${now} and user_status = 'active'
         and not guest_over and not frozen and wallet_status = 'ready'
         and generation is not distinct from ${before.generation}::integer
         and mac is not distinct from ${before.mac}::bytea and user__mac is not distinct from ${before.user__mac}::bytea
-        and wallet__mac is not distinct from ${before.wallet__mac}::bytea),
+        and wallet__mac is not distinct from ${before.wallet__mac}::bytea
+        ${counted === null ? sql`` : sql`and ${isStill(counted.before)}`}),
     ${ledger ?? sql`applied as (select true from held)`},
     ${transaction(happened)},
     ${eventsWritesIf(events, happened)},
+    ${counted === null ? sql`` : sql`${countIf(counted, happened, now)},`}
     used as (
       update delegated_sessions set ${change(after, USED)}
       where tenant_id = ${before.tenant_id} and id = ${before.id} and ${happened})
-    select from applied`)
-  if (row !== undefined) noteVersion(db, after)
-  return row !== undefined
+    ${counted === null ? sql`select true as written from applied` : WRITTEN}`)
+  if (row?.written) {
+    noteVersion(db, after)
+    if (counted !== null) noteSpending(db, counted)
+    return 'written'
+  }
+  const spending = row === undefined || counted === null ? null : spendingIn(row)
+  if (spending === null || spending.version === counted?.before.version) return 'changed'
+  await checkedSpending(db, { ...before, ...row }, readAt)
+  return { spending }
 }
 
-/** Publishes a denial by a rule, unless one was published after `since`. @returns whether it was published */
+/** Whether a counted use was written and, if not, the wallet's spending as it is now: what to decide on next. */
+const WRITTEN = sql`
+  select n.written, spending.* from (select exists (select from applied) as written) n
+  left join spending on not n.written`
+
+/** Publishes a denial by a rule, unless that was done after `since`. @returns whether it was published */
 export async function recordDenial(
   db: Db,
   row: SessionRow,
   rule: string,
-  { now, since, event }: { now: Date; since: Date; event: StoredEvent },
+  { now, since, events }: { now: Date; since: Date; events: readonly StoredEvent[] },
 ): Promise<boolean> {
   const published = await db.one(sql`
     with noted as (
@@ -287,7 +352,7 @@ export async function recordDenial(
       where tenant_id = ${row.tenant_id} and id = ${row.id}
         and coalesce((denials ->> ${rule}::text)::timestamptz, '-infinity') <= ${since}
       returning true),
-    ${eventsWritesIf([event], sql`(select true from noted)`)}
+    ${eventsWritesIf(events, sql`(select true from noted)`)}
     select from noted`)
   return published !== undefined
 }
@@ -310,30 +375,4 @@ export function activeSessions(
   return tx.query(sql`
     select id, expires_at from delegated_sessions
     where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'active'`)
-}
-
-/** What sessions to list. Undefined matches everything. */
-export interface SessionFilter extends AppScope {
-  walletId: string | undefined
-  userId: string | undefined
-  status: DelegatedSession['status'] | undefined
-}
-
-function found({ tenantId, appId, walletId, userId, status }: SessionFilter, now: Date): Sql {
-  const all = matching({ tenant_id: tenantId, app_id: appId, wallet_id: walletId, user_id: userId })
-  if (status === undefined) return all
-  if (status === 'active') return sql`${all} and status = 'active' and expires_at > ${now}`
-  if (status === 'expired') return sql`${all} and (status = 'expired' or (status = 'active' and expires_at <= ${now}))`
-  return sql`${all} and status = ${status}`
-}
-
-/** A page of the sessions that match a filter, newest first. */
-export function listSessions<T>(
-  db: Db,
-  now: Date,
-  filter: SessionFilter,
-  query: PageQuery,
-  toItem: (row: SessionRow) => T,
-): Promise<Page<T>> {
-  return readRecordPage(db, SESSION_RECORD, sql`from delegated_sessions where ${found(filter, now)}`, query, toItem)
 }

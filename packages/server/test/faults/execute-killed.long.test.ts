@@ -1,14 +1,10 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
-import { newApiKey } from '../../src/platform/security/api-key.ts'
-import { type Answer, eventually, newDatabase } from '../harness/harness.ts'
-import { DataFolder, killAll, query, ServiceProcess } from '../harness/service-process.ts'
+import { eventually, newDatabase } from '../harness/harness.ts'
+import { DataFolder, killAll } from '../harness/service-process.ts'
+import { Mortal, outcome } from './mortal.ts'
 import { long, report, scale } from './report.ts'
 import { BOB, expectWhole, newScene, transfer } from './scene.ts'
 
-const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))
 const TEST_MS = 60_000 + 30_000 * scale
 /** Past the lease of what was signed and not sent, and before it expires. */
 const PAST_LEASE_MS = 32_000
@@ -18,52 +14,6 @@ const STEPS = ['reserved', 'signed', 'submitted', 'settled']
 const EMBEDDED_STEPS = STEPS.filter((step) => step !== 'submitted')
 
 afterAll(killAll)
-
-/** A service that is killed and started again, always on the same database. */
-class Mortal {
-  readonly key = newApiKey('secret')
-  readonly failAtFile: string
-  #aheadMs = 0
-  #process: ServiceProcess | undefined
-  readonly folder: DataFolder
-  readonly databaseUrl: string
-
-  constructor(folder: DataFolder, databaseUrl: string) {
-    this.folder = folder
-    this.databaseUrl = databaseUrl
-    this.failAtFile = join(folder.path, 'fail-at')
-  }
-
-  get process(): ServiceProcess {
-    if (this.#process === undefined) throw new Error('it has not been started')
-    return this.#process
-  }
-
-  /** @param aheadMs how much later than before it is for the new process */
-  async start(aheadMs = 0): Promise<void> {
-    this.#aheadMs += aheadMs
-    const env = this.folder.env({
-      DATABASE_URL: this.databaseUrl,
-      HALFKEY_ADMIN_KEY: this.key,
-      FAIL_AT_FILE: this.failAtFile,
-      AHEAD_MS: String(this.#aheadMs),
-    })
-    const program = [process.execPath, CHILD]
-    this.#process = await new ServiceProcess({ cwd: this.folder.path, env, program, args: [] }).ready()
-  }
-
-  dieAt(step: string): void {
-    writeFileSync(this.failAtFile, step)
-  }
-
-  call(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
-    return this.process.call(this.key, method, path, { ...(body === undefined ? {} : { body }), headers })
-  }
-
-  sql<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
-    return query<Row>({ connectionString: this.databaseUrl }, text, values)
-  }
-}
 
 async function newMortal(context: TestContext): Promise<Mortal> {
   const database = await newDatabase()
@@ -75,14 +25,6 @@ async function newMortal(context: TestContext): Promise<Mortal> {
   const service = new Mortal(folder, database.url)
   await service.start()
   return service
-}
-
-/** Asks again under the same command id until that has an end. */
-function outcome(service: Mortal, path: string, body: object, headers: Record<string, string> = {}): Promise<Answer> {
-  return eventually('an outcome', async () => {
-    const answer = await service.call('POST', path, body, headers)
-    return (answer.status !== 200 || answer.body.data.status === 'completed') && answer
-  })
 }
 
 /** With an Idempotency-Key and without; in the quick run by turns. */

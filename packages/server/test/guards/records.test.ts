@@ -35,7 +35,9 @@ test.for(recordKinds.map((kind) => [kind.table, kind] as const))(
 )
 
 test('every table with a column for a MAC is declared, each once', () => {
-  const tables = [...migrations.matchAll(/^alter table ([a-z_]+)\s[^;]*\bmac bytea/gm)].map(([, name]) => name)
+  const tables = [...migrations.matchAll(/^(?:alter|create) table ([a-z_]+)\s[^;]*\bmac bytea/gm)].map(
+    ([, name]) => name,
+  )
   expect(recordKinds.map(({ table }) => table).sort()).toEqual(tables.sort())
   expect(new Set(recordKinds.map(({ name }) => name)).size).toBe(recordKinds.length)
 })

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { Paging, sortedBy } from '../../platform/http/route.ts'
 import { Status } from '../../wallets/transactions/schema.ts'
-import { DelegatedSession } from '../schema.ts'
+import { DelegatedSession, RemainingBeside } from '../schema.ts'
 
 /** A session as its delegate sees it. */
 export const OwnDelegatedSession = DelegatedSession.extend({
+  remaining: RemainingBeside,
   wallet: z.object({
     id: z.string(),
     partyId: z.string().meta({

@@ -3,7 +3,8 @@ import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Delegate, Page } from '../../platform/http/route.ts'
 import type { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
 import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
-import { requireActive, requireActiveUser, toSession } from '../session.ts'
+import { withLimits } from '../access.ts'
+import { remainingBeside, requireActive, requireActiveUser, toSession } from '../session.ts'
 import * as store from '../store.ts'
 import type { ListOwnTransactions, OwnDelegatedSession } from './agent-schema.ts'
 
@@ -27,9 +28,11 @@ async function findOwn(deps: Deps, { caller, delegate }: DelegateCall): Promise<
 
 /** The session of the token, with what its holder needs to know of the wallet. Throws what `findOwn` does. */
 export async function getOwnSession(deps: Deps, call: DelegateCall): Promise<OwnDelegatedSession> {
-  const row = await findOwn(deps, call)
+  const row = await withLimits(deps.db, deps, await findOwn(deps, call))
+  const now = deps.now()
   return {
-    ...toSession(row, deps.now()),
+    ...toSession(row, now),
+    remaining: remainingBeside(row, row.limits, row.spending?.spent ?? {}, now),
     wallet: {
       id: row.wallet_id,
       partyId: row.party_id,

@@ -1,11 +1,12 @@
 import type { Deps } from '../../platform/deps.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
-import { type ExecuteCall, findLive } from '../access.ts'
+import { type Acting, type ExecuteCall, findLive } from '../access.ts'
+import { counted } from '../budgets/count.ts'
 import { decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
 import type { Decision, Execution } from '../schema.ts'
-import { policyOf, remainingIn, requireLive, requireUse } from '../session.ts'
+import { policyOf, remainingBeside, requireLive, requireUse } from '../session.ts'
 import * as store from '../store.ts'
 import { asAnswer, type Denial, evaluateCommands, evaluateEffects } from './evaluate.ts'
 import { findRepeat, ledgerOf, newTransaction, prepareRequest } from './execution.ts'
@@ -30,14 +31,14 @@ export async function dryRun(
   const policy = policyOf(session)
   const { rule, command, message, trace = [] } = decideCommands(policy, commands, { explain: true })
   const row = newTransaction(session, requested, now)
-  const answer = (decision: Decision, prepared: Prepared | null, after: store.LiveRow): Execution => ({
+  const answer = (decision: Decision, prepared: Prepared | null, after: Acting): Execution => ({
     transactionId: null,
     commandId: row.command_id,
     status: 'dry_run',
     updateId: null,
     offset: null,
     effects: prepared?.effects ?? [],
-    remaining: remainingIn(after, now),
+    remaining: remainingBeside(after, after.limits, after.spending?.spent ?? {}, now),
     signingRequest: null,
     decision,
   })
@@ -55,6 +56,11 @@ export async function dryRun(
     throw asAnswer(error)
   })
   if ('denial' in evaluated) return answer(refused(evaluated.denial), prepared, session)
-  const after = { ...session, uses: session.uses + 1, spent: addCharges(session.spent, evaluated.charges) }
+  const { charges, parts } = evaluated
+  const spending = session.spending && {
+    ...session.spending,
+    spent: counted(session.spending.spent, parts, session.limits),
+  }
+  const after = { ...session, spending, uses: session.uses + 1, spent: addCharges(session.spent, charges) }
   return answer({ allowed: true, code: null, rule, command, message, trace }, prepared, after)
 }

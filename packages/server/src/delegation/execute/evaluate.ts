@@ -1,13 +1,17 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
+import type { StoredEvent } from '../../platform/events/events.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
+import type { Acting } from '../access.ts'
+import { type BudgetDenial, partsOf, type Toll, tollsOf } from '../budgets/count.ts'
 import { countRepeatedDenial, recordFirstDenial } from '../denials/denials.ts'
 import { fail } from '../errors.ts'
 import { decideEffects } from '../policy/effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
-import { type Charge, charge } from '../policy/spend.ts'
+import { type Charge, charge, type SpendDenial } from '../policy/spend.ts'
+import type { Part } from '../policy/windows.ts'
 import { policyOf, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
@@ -16,7 +20,7 @@ const DENIED_EVENT_EVERY_MS = 60_000
 
 /** Why a policy denies, as the API returns it. */
 export interface Denial {
-  code: 'policy_denied' | 'spend_limit_exceeded'
+  code: 'policy_denied' | 'spend_limit_exceeded' | 'budget_exceeded'
   rule: string
   command: number | null
   message: string
@@ -68,16 +72,27 @@ export async function evaluateActs(
   return decision.allowed ? null : denialBy(decision)
 }
 
-/** What a prepared transaction takes of the session's caps as they are in `row`, or why the policy denies it. */
-export function evaluateCost(
-  row: store.LiveRow,
-  prepared: Prepared,
-  now: Date,
-): { denial: Denial } | { charges: Charge[] } {
+/** What a prepared transaction takes of its session's caps, and of the budgets of its wallet. */
+export interface Cost {
+  charges: Charge[]
+  tolls: Toll[]
+  /** What the tolls are, counted on what is spent as it was read. */
+  parts: Part[]
+}
+
+/** A refusal because of the cost. */
+export function costDenial({ code, rule, message, ...more }: SpendDenial | BudgetDenial): Denial {
+  return { code, rule, command: null, message, more }
+}
+
+/** What a prepared transaction costs on what is spent in `row`, or why a cap or budget denies it. */
+export function evaluateCost(row: Acting, prepared: Prepared, now: Date): { denial: Denial } | Cost {
   const charged = charge(policyOf(row), row.spent, prepared.flows, row.party_id, now)
-  if ('charges' in charged) return charged
-  const { code, rule, message, ...more } = charged.denied
-  return { denial: { code, rule, command: null, message, more } }
+  if ('denied' in charged) return { denial: costDenial(charged.denied) }
+  const tolls = tollsOf(row.limits, prepared, row.party_id)
+  const counted = partsOf(tolls, row.spending?.spent ?? {}, now)
+  if ('denied' in counted) return { denial: costDenial(counted.denied) }
+  return { ...charged, tolls, ...counted }
 }
 
 /** Both: effects and cost. */
@@ -85,10 +100,10 @@ export async function evaluateEffects(
   db: Db,
   deps: Deps,
   ledger: Ledger,
-  row: store.LiveRow,
+  row: Acting,
   commands: readonly Command[],
   prepared: Prepared,
-): Promise<{ denial: Denial } | { charges: Charge[] }> {
+): Promise<{ denial: Denial } | Cost> {
   const denial = await evaluateActs(db, ledger, row, commands, prepared)
   return denial === null ? evaluateCost(row, prepared, deps.now()) : { denial }
 }
@@ -97,20 +112,28 @@ function errorOf({ code, rule, command, message, more }: Denial): HttpError {
   return fail(code).about(command === null ? 'commands' : `commands.${command}`, message, { rule, ...more })
 }
 
+/** The events of a denial. What exceeds a budget concerns the wallet, whichever of its sessions asked. */
+function eventsOf(now: Date, cause: Call, row: store.SessionRow, { rule, code, message, more }: Denial): StoredEvent[] {
+  const denied = sessionEvent(now, row, 'delegated_session.denied', cause, { rule, code, message })
+  return code === 'budget_exceeded'
+    ? [denied, sessionEvent(now, row, 'budget.exceeded', cause, { budget: rule, message, ...more })]
+    : [denied]
+}
+
 /**
  * Refuses, and publishes `delegated_session.denied` unless the same rule's was published within the last minute. The event
- * stays even if the surrounding transaction would roll back. @throws policy_denied, spend_limit_exceeded
+ * stays even if the surrounding transaction would roll back. @throws policy_denied, spend_limit_exceeded, budget_exceeded
  */
 export async function deny(db: Db, deps: Deps, cause: Call, row: store.SessionRow, denial: Denial): Promise<never> {
   const now = deps.now()
-  const { rule, code, message } = denial
-  const event = sessionEvent(now, row, 'delegated_session.denied', cause, { rule, code, message })
+  const { rule } = denial
   const since = new Date(now.getTime() - DENIED_EVENT_EVERY_MS)
   // The row was just read: a delegate that is denied in a loop causes no writes.
   const isRecent = row.denials[rule] !== undefined && Date.parse(row.denials[rule]) > since.getTime()
   if (isRecent) countRepeatedDenial(deps, row, denial, now)
   else {
-    if (await store.recordDenial(db, row, rule, { now, since, event })) db.afterCommit(deps.wake.outbox)
+    const events = eventsOf(now, cause, row, denial)
+    if (await store.recordDenial(db, row, rule, { now, since, events })) db.afterCommit(deps.wake.outbox)
     await recordFirstDenial(db, row, denial, now)
   }
   throw errorOf(denial).commitOnThrow()

@@ -5,13 +5,16 @@ import { HttpError } from '../../platform/http/errors.ts'
 import { LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import { signatureOf } from '../../platform/ports/signature.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
-import { type ExecuteCall, findLive } from '../access.ts'
+import { type Acting, type ExecuteCall, findLive } from '../access.ts'
+import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
+import type { Toll } from '../budgets/count.ts'
+import type { Taken } from '../budgets/turn.ts'
 import { fail } from '../errors.ts'
 import type { Execution } from '../schema.ts'
 import { requireLive } from '../session.ts'
 import * as store from '../store.ts'
 import { recordWrongSignature, requireSameShares, withCoSignature } from './cosign.ts'
-import { asAnswer, deny, evaluateEffects, ledgerFailure } from './evaluate.ts'
+import { asAnswer, costDenial, deny, evaluateEffects, ledgerFailure } from './evaluate.ts'
 import {
   acceptCommands,
   answerOf,
@@ -93,10 +96,14 @@ async function attempt(
   db: Db,
   deps: Deps,
   call: ExecuteCall,
-  session: store.ReadyRow,
+  session: Acting<store.ReadyRow>,
   requested: RequestedCommands,
 ): Promise<TransactionRow | null> {
   const row = await acceptCommands(db, deps, call, session, requested)
+  if (isUncounted(session)) {
+    await beginCounting(db, session, row.created_at)
+    return null
+  }
   const { commands } = requested
   const ledger = ledgerOf(deps, session)
   const request = prepareRequest(session, row, commands, row.created_at)
@@ -108,28 +115,39 @@ async function attempt(
   await deps.failpoint('reserved')
   const cosigned = await withCoSignature(db, deps, session, row, prepared)
   await deps.failpoint('cosigned')
-  const ready = withPrepared(cosigned, prepared, evaluated.charges)
-  if (session.custody === 'embedded') return signAndInsert(db, deps, call, session, ready, prepared)
-  const { bytes, expiresAt } = prepared
-  const waiting = { status: 'signature_required' as const, prepared: bytes, expires_at: expiresAt, check_at: expiresAt }
-  return insertReserved(db, deps, session, { ...ready, ...waiting })
+  const { charges, tolls } = evaluated
+  const ready = withPrepared(cosigned, prepared, charges)
+  const taken =
+    session.custody === 'embedded'
+      ? await signAndInsert(db, deps, call, session, { row: ready, tolls }, prepared)
+      : await insertReserved(db, deps, session, { ...ready, ...waiting(prepared) }, tolls)
+  if (taken === 'changed') return null
+  return 'written' in taken ? taken.written : deny(db, deps, call, session, costDenial(taken.denied))
 }
 
-/** Signs with the ledger node's key and writes the completed transaction. Null as above. */
+/** A transaction that waits for a signature of its owner. */
+const waiting = ({ bytes, expiresAt }: Prepared) => ({
+  status: 'signature_required' as const,
+  prepared: bytes,
+  expires_at: expiresAt,
+  check_at: expiresAt,
+})
+
+/** Signs with the ledger node's key and writes the completed transaction. */
 async function signAndInsert(
   db: Db,
   deps: Deps,
   call: ExecuteCall,
-  session: store.LiveRow,
-  row: TransactionRow,
+  session: Acting,
+  ready: { row: TransactionRow; tolls: readonly Toll[] },
   prepared: Prepared,
-): Promise<TransactionRow | null> {
+): Promise<Taken<TransactionRow>> {
   const ledger = ledgerOf(deps, session)
   const signatures = await ledger.sign(db, session.tenant_id, session.party_id, prepared.payload)
   await deps.failpoint('signed')
   const submission = ledger.submission?.(prepared, signatures, deps.now())
   if (submission === undefined) throw new Error(`the ledger ${ledger.name} is transactional and has no submission`)
-  return insertCompleted(db, deps, session, row, submission, call)
+  return insertCompleted(db, deps, session, ready, submission, call)
 }
 
 /**
@@ -144,7 +162,7 @@ export async function executeSigned(
   { signingRequestId, signature }: RequestedSignature,
 ): Promise<Execution> {
   return deps.db.tx(async (tx) => {
-    const session = await findLive(store.lockLive, tx, deps, call, id)
+    const session = await findLive(store.lockLiveToCount, tx, deps, call, id)
     const row = await findSigningRequest(lockTransaction, tx, session, signingRequestId)
     if (row.status === 'completed' || row.status === 'failed') return answerOf(deps, session, row)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')

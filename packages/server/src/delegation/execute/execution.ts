@@ -10,11 +10,11 @@ import {
   operationsOf,
   type TransactionRow,
 } from '../../wallets/transactions/service.ts'
-import type { ExecuteCall } from '../access.ts'
+import type { Acting, ExecuteCall } from '../access.ts'
 import { fail } from '../errors.ts'
 import type { Charge } from '../policy/spend.ts'
-import type { Execution, Remaining } from '../schema.ts'
-import { policyOf, remainingIn, requireLive, requireUse } from '../session.ts'
+import type { Execution, RemainingBeside } from '../schema.ts'
+import { policyOf, remainingBeside, requireLive, requireUse } from '../session.ts'
 import type { LiveRow } from '../store.ts'
 import { COSIGNING_MS, requireCommitments, requireSameShares } from './cosign.ts'
 import { deny, evaluateCommands } from './evaluate.ts'
@@ -175,7 +175,7 @@ function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Ex
 }
 
 /** A transaction as `execute` returns it, at first and in repeats. @throws its error, if it failed */
-export function answerOf(deps: Deps, session: LiveRow, row: TransactionRow): Execution {
+export function answerOf(deps: Deps, session: Acting, row: TransactionRow): Execution {
   if (row.status === 'failed' && row.error !== null) {
     const { status, code, message, details } = row.error
     throw new HttpError(status, code, message, details as never)
@@ -187,7 +187,11 @@ export function answerOf(deps: Deps, session: LiveRow, row: TransactionRow): Exe
     updateId: row.update_id,
     offset: row.ledger_offset,
     effects: row.effects,
-    remaining: (row.remaining as Remaining | null) ?? remainingIn(session, deps.now()),
+    remaining: {
+      ...remainingBeside(session, session.limits, session.spending?.spent ?? {}, deps.now()),
+      // A transaction of a release before budgets has none.
+      ...(row.remaining as Partial<RemainingBeside> | null),
+    },
     signingRequest: signingRequestOf(deps, session, row),
     decision: null,
   }

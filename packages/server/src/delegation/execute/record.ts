@@ -13,8 +13,13 @@ import {
   transactionEvent,
   transactionInsertion,
 } from '../../wallets/transactions/service.ts'
+import type { Acting } from '../access.ts'
+import { chargesIn, counted, partsIn, reservedOf, type Toll } from '../budgets/count.ts'
+import { type Counted, spendingAfter } from '../budgets/spending-store.ts'
+import { type Take, type Taken, takeFromBudgets } from '../budgets/turn.ts'
 import { addCharges, removeCharges } from '../policy/spend.ts'
-import { remainingIn, sessionEvent } from '../session.ts'
+import { addParts, type Part, removeParts } from '../policy/windows.ts'
+import { remainingBeside, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
 
 // `insert…` writes a new transaction if session, wallet, user and contracts are still what the decision was made on.
@@ -36,21 +41,21 @@ const insertionOf = (row: TransactionRow) => (condition: Sql) => transactionInse
 const by = ({ version }: store.LiveRow) => ({ session_version: version + 1 })
 
 /** The session after a transaction has taken its part of the caps. */
-function charged(session: store.LiveRow, transaction: TransactionRow, now: Date): store.LiveRow {
+function charged<Row extends store.LiveRow>(session: Row, transaction: TransactionRow, now: Date): Row {
   return {
     ...session,
     uses: session.uses + 1,
-    spent: addCharges(session.spent, transaction.spends),
+    spent: addCharges(session.spent, chargesIn(transaction.spends)),
     last_used_at: now,
     updated_at: now,
   }
 }
 
 /** The session after one more completed transaction: exhausted, if that was the last that it may make. */
-function afterCompletion(session: store.LiveRow, now: Date, cause: Call | undefined) {
+function afterCompletion<Row extends store.LiveRow>(session: Row, now: Date, cause: Call | undefined) {
   const completed = session.completed + 1
   const isLast = session.status === 'active' && session.max_uses !== null && completed >= session.max_uses
-  const after: store.LiveRow = { ...session, completed, status: isLast ? 'exhausted' : session.status }
+  const after: Row = { ...session, completed, status: isLast ? 'exhausted' : session.status }
   return { after, events: isLast ? [sessionEvent(now, after, 'delegated_session.exhausted', cause)] : [] }
 }
 
@@ -66,59 +71,99 @@ function completedRow(row: TransactionRow, receipt: Receipt, now: Date): Transac
   }
 }
 
-/** Reserves a new transaction's part of the caps and writes it, open. Null if nothing was written. */
-export async function insertReserved(
+/** The transaction with what it takes of the wallet's budgets, and what is then left of everything. */
+function withParts(row: TransactionRow, session: Acting, { parts, counted }: Take, now: Date): TransactionRow {
+  const spent = (counted?.after ?? session.spending)?.spent ?? {}
+  return {
+    ...row,
+    spends: [...row.spends, ...reservedOf([], parts)],
+    remaining: remainingBeside(session, session.limits, spent, now),
+  }
+}
+
+const asked = ({ spending, limits }: Acting, tolls: readonly Toll[]) => ({ spending, limits, tolls })
+
+/** Reserves a new transaction's part of the caps and budgets and writes it, open. */
+export function insertReserved(
   db: Db,
   deps: Deps,
-  before: store.LiveRow,
+  before: Acting,
   row: TransactionRow,
-): Promise<TransactionRow | null> {
-  const now = deps.now()
-  const after = charged(before, row, now)
-  const transaction = await sealedTransaction(db, { ...row, ...by(before), remaining: remainingIn(after, now) })
-  const use = { before, after, ledger: null, transaction: insertionOf(transaction), events: [], now }
-  return (await store.writeUse(db, use)) ? transaction : null
+  tolls: readonly Toll[],
+): Promise<Taken<TransactionRow>> {
+  return takeFromBudgets(db, deps, asked(before, tolls), async (take) => {
+    const now = deps.now()
+    const after = charged(before, row, now)
+    const transaction = await sealedTransaction(db, { ...withParts(row, after, take, now), ...by(before) })
+    const { counted } = take
+    const use = { before, after, ledger: null, counted, transaction: insertionOf(transaction), events: [], now }
+    return { outcome: await store.writeUse(db, use), row: transaction }
+  })
 }
 
 /**
  * Writes a new transaction that was signed, and what it does on a transactional ledger, in one statement: its part of the
- * caps, the ledger's rows, the transaction and its events. Null if nothing was written: then nothing has happened, and the
+ * caps and budgets, the ledger's rows, the transaction and its events. If nothing was written, nothing has happened, and the
  * signature is thrown away.
  */
 export async function insertCompleted(
   db: Db,
   deps: Deps,
-  before: store.LiveRow,
-  row: TransactionRow,
+  before: Acting,
+  { row, tolls }: { row: TransactionRow; tolls: readonly Toll[] },
   { receipt, writes }: { receipt: Receipt; writes: Sql },
   cause: Call,
-): Promise<TransactionRow | null> {
-  const now = deps.now()
-  const { after, events: ending } = afterCompletion(charged(before, row, now), now, cause)
-  const transaction = { ...completedRow(row, receipt, now), ...by(before), remaining: remainingIn(after, now) }
-  const events = [
-    transactionEvent(now, 'tx.submitted', transaction, cause),
-    transactionEvent(now, 'tx.completed', transaction, cause),
-    ...ending,
-  ]
-  const use = { before, after, ledger: writes, transaction: insertionOf(transaction), events, now }
-  if (!(await store.writeUse(db, use))) return null
-  db.afterCommit(deps.wake.outbox)
-  return transaction
+): Promise<Taken<TransactionRow>> {
+  const taken = await takeFromBudgets(db, deps, asked(before, tolls), async (take) => {
+    const now = deps.now()
+    const { after, events: ending } = afterCompletion(charged(before, row, now), now, cause)
+    const transaction = { ...completedRow(withParts(row, after, take, now), receipt, now), ...by(before) }
+    const events = [
+      transactionEvent(now, 'tx.submitted', transaction, cause),
+      transactionEvent(now, 'tx.completed', transaction, cause),
+      ...ending,
+    ]
+    const { counted } = take
+    const use = { before, after, ledger: writes, counted, transaction: insertionOf(transaction), events, now }
+    return { outcome: await store.writeUse(db, use), row: transaction }
+  })
+  if (taken !== 'changed' && 'written' in taken) db.afterCommit(deps.wake.outbox)
+  return taken
 }
 
-/** Reserves a received transaction's part of the caps. */
+/** Reserves a received transaction's part of the caps and budgets, with the session and the wallet's spending locked. */
 export async function recordReserved(
   tx: Db,
   deps: Deps,
-  before: store.LiveRow,
+  before: Acting,
   row: TransactionRow,
+  parts: readonly Part[],
 ): Promise<TransactionRow> {
   const now = deps.now()
   const session = charged(before, row, now)
-  const transaction = { ...row, ...by(before), remaining: remainingIn(session, now) }
-  await store.recordUse(tx, session, await transactionChange(tx, transaction), [])
+  const take = { parts, counted: await countedParts(tx, before, parts) }
+  const transaction = { ...withParts(row, session, take, now), ...by(before) }
+  await store.recordUse(tx, session, await transactionChange(tx, transaction), [], take.counted)
   return transaction
+}
+
+/** What parts change in a wallet's spending; null for nothing. */
+async function countedParts(tx: Db, { spending, limits }: Acting, parts: readonly Part[]): Promise<Counted | null> {
+  if (parts.length === 0) return null
+  if (spending === null) throw new Error('a budget cannot be counted: the spending of its wallet was not read')
+  return { before: spending, after: await spendingAfter(tx, spending, counted(spending.spent, parts, limits)) }
+}
+
+/** The same for what is released. */
+async function releasedParts(tx: Db, { spending }: store.LiveRow, parts: readonly Part[]): Promise<Counted | null> {
+  if (parts.length === 0 || spending === null) return null
+  return { before: spending, after: await spendingAfter(tx, spending, removeParts(spending.spent, parts)) }
+}
+
+/** The same for what is charged again, whatever the limits are now. */
+async function chargedAgain(tx: Db, { spending }: store.LiveRow, parts: readonly Part[]): Promise<Counted | null> {
+  if (parts.length === 0 || spending === null) return null
+  return { before: spending, after: await spendingAfter(tx, spending, addParts(spending.spent, parts)) }
 }
 
 /** Completes a transaction that has happened. One that waited for a signature was never announced as submitted. */
@@ -155,7 +200,10 @@ function keptOfFailed(deps: Deps, row: TransactionRow, now: Date): Partial<Trans
   return { ...CLOSED, prepared: row.prepared, check_at: new Date(now.getTime() + WATCH_FIRST_MS) }
 }
 
-/** Fails a transaction that certainly did not and will not happen, and releases what it had reserved. */
+/**
+ * Fails a transaction that certainly did not and will not happen, and releases what it had reserved. The transaction holds the
+ * session and the wallet's spending.
+ */
 export async function recordFailed(
   tx: Db,
   deps: Deps,
@@ -167,7 +215,7 @@ export async function recordFailed(
   const now = deps.now()
   const hasReserved = row.status !== 'received'
   const session: store.LiveRow = hasReserved
-    ? { ...before, uses: before.uses - 1, spent: removeCharges(before.spent, row.spends), updated_at: now }
+    ? { ...before, uses: before.uses - 1, spent: removeCharges(before.spent, chargesIn(row.spends)), updated_at: now }
     : before
   const transaction: TransactionRow = {
     ...row,
@@ -179,12 +227,16 @@ export async function recordFailed(
     updated_at: now,
   }
   const event = transactionEvent(now, 'tx.failed', transaction, cause)
-  await store.recordUse(tx, session, await transactionChange(tx, transaction), [event])
+  const released = hasReserved ? await releasedParts(tx, before, partsIn(row.spends)) : null
+  await store.recordUse(tx, session, await transactionChange(tx, transaction), [event], released)
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }
 
-/** Completes a transaction that was recorded as failed: what it takes of the caps is charged again, even beyond them. */
+/**
+ * Completes a transaction that was recorded as failed: what it takes of the caps and budgets is charged again, even beyond them.
+ * The transaction holds the session and the wallet's spending.
+ */
 export async function recordLate(
   tx: Db,
   deps: Deps,
@@ -193,13 +245,15 @@ export async function recordLate(
   receipt: Receipt,
 ): Promise<TransactionRow> {
   const now = deps.now()
-  const { after, events } = afterCompletion(charged(before, row, now), now, undefined)
+  const { after, events: ending } = afterCompletion(charged(before, row, now), now, undefined)
   const transaction: TransactionRow = { ...completedRow(row, receipt, now), ...by(before), error: null }
-  await store.recordUse(tx, after, await transactionChange(tx, transaction), [
+  const events = [
     transactionEvent(now, 'tx.completed', transaction),
     transactionEvent(now, 'tx.completed_late', transaction),
-    ...events,
-  ])
+    ...ending,
+  ]
+  const again = await chargedAgain(tx, before, partsIn(row.spends))
+  await store.recordUse(tx, after, await transactionChange(tx, transaction), events, again)
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }

@@ -8,6 +8,7 @@ import { fail } from '../errors.ts'
 import type { DelegatedSession, ListDelegatedSessions } from '../schema.ts'
 import { toSession } from '../session.ts'
 import * as store from '../store.ts'
+import { listSessions } from './list-store.ts'
 
 /** Who may see and end a session: a secret key, the wallet's owner, and the holder of the session's token. */
 export interface Viewer {
@@ -48,5 +49,5 @@ export async function listDelegatedSessions(
   const { wallet_id: walletId, user_id: userId, status } = query
   const filter = { ...(await listScope(deps, caller, query)), walletId, userId, status }
   const now = deps.now()
-  return store.listSessions(deps.db, now, filter, query, (row) => toSession(row, now))
+  return listSessions(deps.db, now, filter, query, (row) => toSession(row, now))
 }

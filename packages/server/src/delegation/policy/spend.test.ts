@@ -4,7 +4,8 @@ import { formatAmount, parseAmount, UNITS_MAX } from '../../platform/ports/amoun
 import type { Flow } from '../../platform/ports/ledger.ts'
 import { compile } from './policy.ts'
 import type { Spend } from './policy-schema.ts'
-import { addCharges, type Charge, charge, remainingOf, removeCharges, type Spent } from './spend.ts'
+import { addCharges, type Charge, charge, remainingOf, removeCharges } from './spend.ts'
+import type { Spent } from './windows.ts'
 
 const ALICE = 'alice::1220'
 const BOB = 'bob::1220'

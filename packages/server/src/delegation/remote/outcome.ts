@@ -17,13 +17,17 @@ const MARGIN_MS = 60_000
 /** Whether a transaction's outcome is not known yet. */
 export const isOpen = ({ status }: TransactionRow) => status !== 'completed' && status !== 'failed'
 
-/** A transaction and its session as they are now, locked: the session first. Undefined if their user was deleted. */
+/**
+ * A transaction and its session as they are now, locked: the session first. Undefined if their user was deleted. `look` also
+ * locks what is spent of the wallet, for who charges or releases.
+ */
 export async function lockSessionAndTransaction(
   tx: Db,
   deps: Deps,
   { tenant_id: tenantId, id, delegated_session_id: sessionId }: TransactionRow,
+  look = store.lockLive,
 ): Promise<{ session: store.LiveRow; row: TransactionRow } | undefined> {
-  const session = await store.lockLive(tx, deps.now(), { tenantId, appId: null }, sessionId)
+  const session = await look(tx, deps.now(), { tenantId, appId: null }, sessionId)
   const row = await lockTransaction(tx, tenantId, id)
   return session === undefined || row === undefined ? undefined : { session, row }
 }
@@ -47,7 +51,7 @@ export async function resolveCompleted(
   cause?: Call,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const locked = await lockSessionAndTransaction(tx, deps, before)
+    const locked = await lockSessionAndTransaction(tx, deps, before, store.lockLiveToCount)
     if (locked === undefined) return before
     const { session, row } = locked
     if (row.status === 'failed') return completeLate(tx, deps, session, row, receipt)
@@ -76,7 +80,7 @@ export async function releaseFailed(
   cause?: Call,
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const locked = await lockSessionAndTransaction(tx, deps, before)
+    const locked = await lockSessionAndTransaction(tx, deps, before, store.lockLiveToCount)
     if (locked === undefined) return before
     const { session, row } = locked
     // What has failed has released its part already.

@@ -13,7 +13,8 @@ import {
   transactionEvent,
   updateTransaction,
 } from '../../wallets/transactions/service.ts'
-import { type ExecuteCall, findLive } from '../access.ts'
+import { type ExecuteCall, findLive, withLimits } from '../access.ts'
+import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import { fail } from '../errors.ts'
 import { requireSameShares, withCoSignature } from '../execute/cosign.ts'
 import { asAnswer, type Denial, deny, evaluateActs, evaluateCost, ledgerFailure } from '../execute/evaluate.ts'
@@ -41,6 +42,7 @@ export async function readAgain(deps: Deps, row: Pick<TransactionRow, 'tenant_id
 /** From received to reserved. A final refusal by the ledger fails it; after a temporary one it stays received. */
 export async function advanceToReserved(deps: Deps, call: ExecuteCall, row: TransactionRow): Promise<TransactionRow> {
   const session = await findLive(store.findLive, deps.db, deps, call, row.delegated_session_id)
+  if (isUncounted(session)) await beginCounting(deps.db, session, deps.now())
   try {
     const made = await prepareRemote(deps, session, row)
     const { cosigned } = made.denial === null ? await withCoSignature(deps.db, deps, session, row, made.prepared) : row
@@ -102,9 +104,13 @@ async function reserveRemote(
   { prepared, denial, cosigned }: { prepared: Prepared; denial: Denial | null; cosigned: TransactionRow['cosigned'] },
 ): Promise<TransactionRow> {
   return deps.db.tx(async (tx) => {
-    const { session, row } = existing(await lockSessionAndTransaction(tx, deps, before))
+    const locked = existing(await lockSessionAndTransaction(tx, deps, before, store.lockLiveToCount))
+    const { row } = locked
+    const session = await withLimits(tx, deps, locked.session)
     if (!isUntouched(row, before)) return row
     const now = deps.now()
+    // The app got its first budgets at this moment: a repeat finds the count begun.
+    if (isUncounted(session)) throw fail('ledger_unavailable')
     try {
       requireLive(session, now)
       requireUse(session)
@@ -114,7 +120,7 @@ async function reserveRemote(
       const cost = evaluateCost(session, prepared, now)
       if ('denial' in cost) return await deny(tx, deps, call, session, cost.denial)
       const isSignedHere = session.custody === 'embedded'
-      return await recordReserved(tx, deps, session, {
+      const reserved: TransactionRow = {
         ...withPrepared(row, prepared, cost.charges),
         status: isSignedHere ? 'reserved' : 'signature_required',
         prepared: prepared.bytes,
@@ -122,7 +128,8 @@ async function reserveRemote(
         expires_at: prepared.expiresAt,
         check_at: isSignedHere ? later(now, STEP_MS) : prepared.expiresAt,
         updated_at: now,
-      })
+      }
+      return await recordReserved(tx, deps, session, reserved, cost.parts)
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
       await recordFailed(tx, deps, session, row, error, call)

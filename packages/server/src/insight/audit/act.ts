@@ -18,6 +18,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   session: 'sessionId',
   mfa: 'userId',
   delegated_session: 'delegatedSessionId',
+  budget: 'walletId',
   tx: 'transactionId',
   key_share: 'walletId',
   key: 'walletId',
@@ -45,6 +46,7 @@ const BY_DELEGATE: readonly EventType[] = [
   'tx.completed_late',
   'tx.failed',
   'delegated_session.denied',
+  'budget.exceeded',
 ]
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)

@@ -46,12 +46,13 @@ const ADDED: ReadonlySet<string> = new Set([
   'ledger_heads',
   'subscribers',
   'used_tokens',
+  'wallet_spending',
 ])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   analytics_daily: ['sign_ins_email', 'sign_ins_exchange'],
-  apps: ['branding', 'email', 'email_webhook_secret_sealed'],
+  apps: ['branding', 'budgets', 'email', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],
@@ -60,6 +61,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   outbox: ['ordering_key', 'subscriber_id'],
   tenants: ['ledger_chain_at', 'proof_delegation', 'proof_key_at', 'proof_key_sealed', 'proof_public_key'],
   transactions: ['session_version'],
+  wallets: ['budgets'],
   webhooks: [
     'filter',
     'filter_version',

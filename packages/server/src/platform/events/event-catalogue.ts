@@ -20,6 +20,7 @@ const domain = 'dom_01jb2m7x9kq4t8v6w0r3s5y1zn'
 const tenant = 'ten_01jb2m7x9kq4t8v6w0r3s5y1zp'
 const party = `${user}::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441`
 const contract = `00${'5c'.repeat(32)}`
+const asset = { issuer: party, symbol: 'USDX' }
 const at = '2026-11-21T08:30:00.000Z'
 
 const transactionData = {
@@ -116,6 +117,34 @@ export const EVENT_CATALOGUE = {
       rule: 'allow',
       code: 'policy_denied',
       message: 'No rule of the policy allows command 0: exercise Token:Holding Split.',
+    },
+  },
+  'budget.updated': {
+    description: "A wallet's budgets were changed.",
+    data: {
+      walletId: wallet,
+      userId: user,
+      by: 'owner',
+      budgets: [{ asset, amount: '100', window: 'rolling_24h', recipient: null, templateId: null }],
+    },
+  },
+  'budget.exceeded': {
+    description:
+      'A transaction was denied because it would have exceeded a budget of its wallet (at most one event per minute, session and budget).',
+    data: {
+      ...delegatedData,
+      budget: 'budgets[0]',
+      message: "This would spend 8 USDX; 7 are left of the wallet's budgets[0].",
+      asset,
+      window: 'rolling_24h',
+      recipient: null,
+      templateId: null,
+      setBy: 'owner',
+      spent: '93',
+      remaining: '7',
+      resetsAt: at,
+      limit: '100',
+      asked: '8',
     },
   },
   'tx.submitted': { description: 'A transaction was submitted to the ledger.', data: transactionData },

@@ -17,7 +17,7 @@ export function cors(request: FastifyRequest, reply: FastifyReply): void {
 export function preflight(reply: FastifyReply): FastifyReply {
   return reply
     .headers({
-      'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
+      'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
       'access-control-allow-headers': ALLOWED_HEADERS,
       'access-control-max-age': PREFLIGHT_SECONDS,
     })

@@ -206,7 +206,7 @@ export interface TwoStep<I, R> {
 
 /** A route without its specific types, as the server, the docs and the tests use it. */
 export interface Route extends Omit<RouteSpec<Shape, Shape, Shape, unknown, Callers>, 'before' | 'turn'> {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
   bodyField?: (keys: string) => string
   before?: (deps: Deps, input: Input<never, never, never, never, never>) => Promise<void>
@@ -226,7 +226,7 @@ export function route<
   B extends Shape | undefined = undefined,
   C extends Callers = Callers,
 >(
-  endpoint: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
+  endpoint: `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`,
   spec: RouteSpec<P, Q, B, R, C>,
   handler:
     | ((deps: Deps, input: Input<Out<P>, Out<Q>, Out<B>, UserOf<C>, DelegateOf<C>>) => Promise<R>)

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { Metadata, Paging, Times } from '../../platform/http/route.ts'
+import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
+import { PARTY_PATTERN } from '../../platform/ports/party.ts'
 
 const LIST_ENTRIES_MAX = 100
 const URL_CHARS_MAX = 2048
@@ -160,6 +162,65 @@ const Branding = {
     }),
 }
 
+const BUDGETS_MAX = 20
+
+const BudgetParty = z
+  .string()
+  .regex(PARTY_PATTERN)
+  .meta(expected('a party: a name, "::1220", and 64 hexadecimal digits in lower case'))
+
+/** A limit on what all sessions of a wallet together may spend. */
+export const BudgetInput = z
+  .strictObject({
+    asset: z.strictObject({
+      issuer: BudgetParty,
+      symbol: z
+        .string()
+        .min(1)
+        .max(64)
+        .meta({ ...expected('text of 1 to 64 characters'), example: 'USDX' }),
+    }),
+    amount: z
+      .string()
+      .regex(AMOUNT_PATTERN)
+      .meta({
+        ...expected('an amount such as "100.00": text, without sign or exponent, at most 28 digits and 10 decimals'),
+        description: 'The most that can be spent within the window.',
+        example: '100.00',
+      }),
+    window: z.enum(['lifetime', 'rolling_24h', 'rolling_30d', 'day_utc']).optional().meta({
+      description:
+        'Default: lifetime. `rolling_24h` counts up to 15 minutes longer than 24 hours, `rolling_30d` up to 6 hours longer than 30 days, never shorter.',
+    }),
+    recipient: BudgetParty.nullable().optional().meta({
+      description: 'Counts only what this party receives or is offered. Default: everything.',
+    }),
+    templateId: z
+      .string()
+      .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}:[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
+      .nullable()
+      .optional()
+      .meta({
+        ...expected('a template such as Token:Holding'),
+        description: 'Counts only what commands on contracts of this template cost. Not together with `recipient`.',
+        example: null,
+      }),
+  })
+  .meta({ id: 'BudgetInput' })
+export type BudgetInput = z.infer<typeof BudgetInput>
+
+/** Budgets, each for something else. */
+export const BudgetInputs = z
+  .array(BudgetInput)
+  .max(BUDGETS_MAX)
+  .meta(expected(`a list of at most ${BUDGETS_MAX} budgets`))
+
+const AppBudgets = BudgetInputs.meta({
+  description:
+    "What each wallet of the app may spend, through all of its delegated sessions together. It applies beside the wallet's own budgets: see `PUT /wallets/:id/budgets`.",
+  example: [],
+})
+
 const LogoFacts = z.object({
   width: z.int().meta({ description: 'Pixels.', example: 320 }),
   height: z.int().meta({ description: 'Pixels.', example: 64 }),
@@ -195,6 +256,7 @@ export const App = z
       ...EmailSettings,
       webhookSecretSet: z.boolean().meta({ description: 'Whether a secret for `webhookUrl` is stored.' }),
     }),
+    budgets: AppBudgets,
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -232,6 +294,7 @@ const settings = {
       testCodes: EmailSettings.testCodes.optional(),
     })
     .optional(),
+  budgets: AppBudgets.optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

@@ -8,10 +8,13 @@ import { existing, failures, notFoundField, pathId } from '../../platform/http/e
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
+import { forgetBudgets } from './budgets.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
 import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealSecrets } from './settings.ts'
 import * as store from './store.ts'
+
+export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
 
 export const APP_ERRORS = {
   default_app: [409, "The tenant's default app can't be deleted. Make another app the default one first."],
@@ -93,6 +96,7 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
     await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
     if (changed.includes('passkey.rpId')) await store.claimRelyingParties(tx, caller.tenantId)
     if (changed.includes('allowedOrigins')) await spread(tx, deps)
+    if (changed.includes('budgets')) tx.afterCommit(() => forgetBudgets(deps))
     return store.toApp(row, publicHost(deps))
   })
 }

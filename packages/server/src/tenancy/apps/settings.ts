@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { invalid } from '../../platform/http/errors.ts'
+import { fail, invalid } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
 import type { Id } from '../../platform/ids.ts'
 import { seal } from '../../platform/security/crypto.ts'
 import { hostUrlProblem, originProblem } from '../../platform/security/web-origin.ts'
+import { budgetLimit, budgetProblems } from './budgets.ts'
 import { contrastWithWhite } from './contrast.ts'
 import type { UpdateApp } from './schema.ts'
 import type { AppRow } from './store.ts'
@@ -30,6 +32,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     recovery: { serverCombine: false },
     email: { enabled: false, signUp: true, sender: 'smtp', webhookUrl: null, language: 'en', testCodes: [] },
     email_webhook_secret_sealed: null,
+    budgets: { limits: [] },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -74,6 +77,8 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
   checkEmail(input.email, development)
+  const wrong = budgetProblems(input.budgets ?? [])
+  if (wrong.length > 0) throw fail('validation_failed', wrong)
   const accentColor = input.branding?.accentColor
   if (accentColor != null && contrastWithWhite(accentColor) < CONTRAST_MIN)
     throw invalid(
@@ -136,6 +141,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     mpc: merged(before.mpc, input.mpc),
     recovery: merged(before.recovery, input.recovery),
     email: merged(before.email, email),
+    budgets: input.budgets === undefined ? before.budgets : { limits: input.budgets.map(budgetLimit) },
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -161,6 +167,7 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
     const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
     for (const key of Object.keys(after[name])) if (differs(left?.[key], right?.[key])) fields.push(`${name}.${key}`)
   }
+  if (!isDeepStrictEqual(before.budgets, after.budgets)) fields.push('budgets')
   if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')
   // Each sealing produces different bytes, so a given token always counts as a change.
   if (before.bot_token_sealed !== after.bot_token_sealed) fields.push('messenger.botToken')

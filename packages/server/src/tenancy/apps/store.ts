@@ -6,6 +6,7 @@ import type { Id } from '../../platform/ids.ts'
 import { readRecord, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
 import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
+import type { BudgetLimit } from './budgets.ts'
 import type { App } from './schema.ts'
 
 /** A row of the table `apps`. */
@@ -25,6 +26,7 @@ export interface AppRow extends Versioned {
   recovery: App['recovery']
   email: Omit<App['email'], 'webhookSecretSet'>
   email_webhook_secret_sealed: Buffer | null
+  budgets: { limits: BudgetLimit[] }
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -40,9 +42,9 @@ export function toApp(row: AppRow, publicHost: string): App {
   const email = { ...row.email, webhookSecretSet: row.email_webhook_secret_sealed !== null }
   const branding = { ...row.branding, logo: row.branding.logo ?? null }
   return wire(
-    { ...row, passkey, messenger, email, branding },
-    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email branding metadata created_at
-    updated_at`,
+    { ...row, passkey, messenger, email, branding, budgets: row.budgets.limits },
+    `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email budgets branding metadata
+    created_at updated_at`,
   )
 }
 
@@ -88,7 +90,7 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: 
 export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed branding metadata updated_at version mac`
+    email_webhook_secret_sealed budgets branding metadata updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))
 }

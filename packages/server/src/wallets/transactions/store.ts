@@ -19,12 +19,8 @@ import type { CoSignature } from '../custody/service.ts'
 import type { Operation, Transaction, TransactionSummary } from './schema.ts'
 import { TRANSACTION_RECORD } from './transaction-record.ts'
 
-/** A part of a delegated session's caps that a transaction takes: see `spend.ts` there. */
-interface Reserved {
-  entry: number
-  bucket: string
-  units: string
-}
+/** A part of a delegated session's caps, or of its wallet's budgets, that a transaction takes: see `budgets/count.ts` there. */
+type Reserved = { bucket: string; units: string } & ({ entry: number } | { budget: string })
 
 /** Why a transaction failed. */
 interface Failure {

@@ -90,6 +90,7 @@ export async function addWallet(
     onboard_attempts: 0,
     recovery_tried_at: [],
     recovery_strikes: 0,
+    budgets: null,
     recovery_after: null,
     sessions: '',
     version: 0,

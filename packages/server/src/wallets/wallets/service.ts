@@ -2,6 +2,7 @@ import { ownUser } from '../../identity/sessions/service.ts'
 import { lockUser } from '../../identity/users/service.ts'
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
+import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { type EventInput, publish } from '../../platform/events/events.ts'
@@ -36,8 +37,10 @@ export {
   lockPending,
   onboardAt,
   postpone as postponeOnboarding,
+  setBudgets,
   setRecoveryAttempts,
   WALLET_RECORD,
+  type WalletBudget,
   type WalletRow,
 } from './store.ts'
 
@@ -57,13 +60,18 @@ async function walletOf(deps: Deps, { tenantId }: Caller, userId: Id<'usr'>): Pr
   return store.toWallet(row)
 }
 
-async function findOwn(find: typeof store.findWallet, db: Db, caller: Caller, id: string): Promise<store.WalletRow> {
+async function findOwn(find: typeof store.findWallet, db: Db, caller: AppScope, id: string): Promise<store.WalletRow> {
   return existing(await find(db, caller, pathId('wal', id)))
 }
 
 /** A wallet as it is stored. @throws not_found, as `getWallet` */
 export function getWalletRow(deps: Deps, caller: Caller, id: string): Promise<store.WalletRow> {
   return findOwn(store.findWallet, deps.db, caller, id)
+}
+
+/** The same, locked until the transaction ends. @throws not_found */
+export function lockWalletRow(tx: Db, caller: AppScope, id: string): Promise<store.WalletRow> {
+  return findOwn(store.lockWallet, tx, caller, id)
 }
 
 /** The same for acts that end what a wallet may do: it may have been changed by somebody else. @throws not_found */

@@ -13,6 +13,7 @@ import {
 } from '../../platform/security/records/access.ts'
 import type { IdList } from '../../platform/security/records/id-list.ts'
 import { defineRecord, type RecordRow } from '../../platform/security/records/kind.ts'
+import type { BudgetLimit } from '../../tenancy/apps/service.ts'
 import type { Wallet } from './schema.ts'
 
 const OF_WALLET = 's.tenant_id = wallets.tenant_id and s.wallet_id = wallets.id'
@@ -56,7 +57,9 @@ export const WALLET_RECORD = defineRecord({
     recovery_strikes: 'integer',
     recovery_after: 'time',
     sessions: 'text',
+    budgets: 'json',
   },
+  initial: { budgets: null },
   sets: { sessions: { now: SESSIONS, type: 'text', holds: SESSIONS_HOLD } },
   notAuthority: {
     onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
@@ -65,6 +68,16 @@ export const WALLET_RECORD = defineRecord({
     updated_at: 'shown only',
   },
 })
+
+/** A limit on what all sessions of a wallet together may spend. */
+export interface WalletBudget extends BudgetLimit {
+  /** Who set it. What the owner set, only the owner can raise. */
+  setBy: 'owner' | 'server'
+}
+
+interface WalletBudgets {
+  limits: WalletBudget[]
+}
 
 /** A wallet as the table holds it. */
 export interface WalletRow extends Versioned {
@@ -96,6 +109,8 @@ export interface WalletRow extends Versioned {
   recovery_after: Date | null
   /** The ids of its live delegated sessions; null in a row from before this list. */
   sessions: IdList | null
+  /** What may be spent of it; null as long as nothing is counted. `delegation/budgets/` decides by it. */
+  budgets: WalletBudgets | null
   created_at: Date
   updated_at: Date
 }
@@ -210,6 +225,12 @@ export async function setRecoveryAttempts<Row extends WalletRow>(tx: Db, before:
   const columns = 'recovery_tried_at recovery_strikes recovery_after version mac'
   await stored(tx, update('wallets', { ...row, recovery_tried_at }, columns), before, row)
   return row
+}
+
+/** Stores the wallet's budgets. */
+export async function setBudgets(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'budgets updated_at version mac'), before, row)
 }
 
 /** Stores how a backup of a wallet's key is shared. */

@@ -5,12 +5,12 @@ import { RecordName } from '../../../components/records/record-name.tsx'
 import { RelativeTime } from '../../../components/records/relative-time.tsx'
 import { UserLink } from '../../../components/records/user-link.tsx'
 import { type Column, DataTable } from '../../../components/table/data-table.tsx'
-import { WINDOWS } from '../policy/policy-words.ts'
+import { BUDGET_WINDOWS } from '../policy/policy-words.ts'
 
 /** What would have been allowed; null if no cap refused. */
 function allowedInWords({ remaining, asset, limit, window }: Denial): string | null {
   if (remaining === null || asset === null) return null
-  const cap = limit === null || window === null ? '' : `, of ${limit} ${asset.symbol} ${WINDOWS[window]}`
+  const cap = limit === null || window === null ? '' : `, of ${limit} ${asset.symbol} ${BUDGET_WINDOWS[window]}`
   return `Would have been allowed: up to ${remaining} ${asset.symbol}${cap}`
 }
 

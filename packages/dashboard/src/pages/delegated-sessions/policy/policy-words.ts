@@ -1,4 +1,4 @@
-import type { Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
+import type { Budget, Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
 import { shortParty } from '../../../components/records/party.tsx'
 
 /** The windows of a cap. */
@@ -7,6 +7,9 @@ export const WINDOWS: Record<NonNullable<PolicySpend['window']>, string> = {
   rolling_24h: 'in any 24 hours',
   day_utc: 'per day (UTC)',
 }
+
+/** The windows of a budget: one more than a cap has. */
+export const BUDGET_WINDOWS: Record<Budget['window'], string> = { ...WINDOWS, rolling_30d: 'in any 30 days' }
 
 /** The comparison operators. */
 export const OPERATORS: Record<PolicyCondition['op'], string> = {

@@ -21,7 +21,9 @@ export const APP_RECORD = defineRecord({
     recovery: 'json',
     email: 'json',
     email_webhook_secret_sealed: 'sealed',
+    budgets: 'json',
   },
+  initial: { budgets: { limits: [] } },
   notAuthority: {
     name: 'shown only',
     branding: 'shown only',

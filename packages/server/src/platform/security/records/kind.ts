@@ -19,6 +19,11 @@ interface Declaration {
   versioned: boolean
   /** What says who may do what: covered by the MAC. */
   columns: Readonly<Record<string, ColumnType>>
+  /**
+   * Of columns that came after rows had MACs: the value that those rows have. A column with it is left out of the text, so
+   * that their MACs still hold.
+   */
+  initial?: Readonly<Record<string, unknown>>
   /** Every other column, and why nobody gains anything by changing it. */
   notAuthority: Readonly<Record<string, string>>
   /**
@@ -44,6 +49,12 @@ const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]
 export function defineRecord(declaration: Declaration): RecordKind {
   const { name, key, versioned } = declaration
   const columns = Object.entries(declaration.columns).sort(byName)
+  const initial = new Map(
+    Object.entries(declaration.initial ?? {}).map(([column, value]) => [
+      column,
+      encode(declaration.columns[column] as ColumnType, value, column),
+    ]),
+  )
   const start = '{"columns":{'
   const kind = `,"kind":${JSON.stringify(name)},"tenant":`
   const read = [
@@ -60,7 +71,8 @@ export function defineRecord(declaration: Declaration): RecordKind {
       let text = start
       for (let at = 0; at < columns.length; at += 1) {
         const [column, type] = columns[at] as [string, ColumnType]
-        text += `${at === 0 ? '' : ','}"${column}":${encode(type, row[column], column)}`
+        const value = encode(type, row[column], column)
+        if (value !== initial.get(column)) text += `${text === start ? '' : ','}"${column}":${value}`
       }
       const id = key.map((column) => encode(keyType(row[column]), row[column], column)).join(',')
       const tenant = JSON.stringify(row.tenant_id ?? null)
