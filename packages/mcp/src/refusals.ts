@@ -10,6 +10,7 @@ const ASK = 'Ask the owner of the wallet for another session if this is needed. 
 const WHAT_TO_DO: Record<string, string> = {
   policy_denied: `Do only what \`allowed\` lists. ${ASK}`,
   spend_limit_exceeded: `Pay at most \`remaining\`, or wait for the next window of the cap. ${ASK}`,
+  budget_exceeded: `Pay at most \`remaining\`, or wait until the budget opens again. ${ASK}`,
   authorization_missing: 'Another party has to do this.',
   contract_archived: 'Read the holdings or contracts again, then repeat the call.',
   contract_not_found: 'The wallet sees no such contract. Read the holdings or contracts again.',

@@ -47,6 +47,11 @@ export async function useWallets(client: HalfkeyClient, mine: HalfkeyClient, wal
   const signing = mine.wallets.signOnboarding(wallet.id, { signatures: ['00'.repeat(64)] })
   await expect(signing).rejects.toMatchObject({ code: 'user_session_required' })
   expect((await client.wallets.list({ userId: wallet.userId, custody: 'embedded' })).data).toEqual([wallet])
+  const asset = { issuer: `issuer::${wallet.partyId.split('::')[1]}`, symbol: 'USDX' }
+  const set = await client.wallets.setBudgets(wallet.id, { budgets: [{ asset, amount: '10', window: 'day_utc' }] })
+  expect(set.budgets).toMatchObject([{ asset, amount: '10', setBy: 'server', remaining: '10', resetsAt: null }])
+  expect(await mine.wallets.budgets(wallet.id)).toEqual(set)
+  expect((await client.wallets.setBudgets(wallet.id, { budgets: [] })).budgets).toEqual([])
   expect((await client.wallets.freeze(wallet.id)).status).toBe('frozen')
   expect((await client.wallets.unfreeze(wallet.id)).status).toBe('ready')
 }

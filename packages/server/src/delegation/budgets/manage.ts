@@ -8,6 +8,7 @@ import type { MaybeUserCall } from '../../platform/http/route.ts'
 import { parseAmount } from '../../platform/ports/amount.ts'
 import type { BudgetInput } from '../../tenancy/apps/schema.ts'
 import { budgetKey, budgetLimit, budgetProblems } from '../../tenancy/apps/service.ts'
+import { hasUnsettled } from '../../wallets/transactions/service.ts'
 import {
   getWalletRow,
   lockWalletRow,
@@ -123,12 +124,16 @@ export async function setBudgets(
   })
 }
 
-/** Drops the counts of budgets that hold no more: one that is set again begins at nothing. */
+/**
+ * Drops the counts of budgets that hold no more: one that is set again begins at nothing. Not while a transaction is open: what
+ * it gives back must not be taken from a count that never had it.
+ */
 async function keepCounts(deps: Pick<Deps, 'auth' | 'db'>, row: WalletRow, spent: Spent, now: Date): Promise<Spent> {
   const limits = await limitsOf(deps, { ...row, own: row.budgets?.limits ?? [] })
   const keys = new Set(limits.map(({ key }) => key))
   const kept = Object.fromEntries(Object.entries(spent).filter(([key]) => keys.has(key)))
   if (Object.keys(kept).length === Object.keys(spent).length) return spent
+  if (await hasUnsettled(deps.db, row.tenant_id, row.id)) return spent
   const before = await lockSpending(deps.db, row.tenant_id, row.id)
   if (before !== undefined) await storeSpending(deps.db, before, kept, now)
   return kept

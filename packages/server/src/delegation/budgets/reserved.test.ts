@@ -52,6 +52,40 @@ describe('on a ledger that is not transactional, a budget', () => {
     service.remote.heal()
   })
 
+  test('is charged again with what was given back and happened after all', async () => {
+    const { tenant, ada, sessions, ids } = await remote(2)
+    const [one] = sessions as [Session]
+    service.remote.next.submit = ['forget']
+    service.remote.always.submit = () => 'lose_before'
+    const sentAt = service.deps.now()
+    expectStatus(await one.execute(order(ids[0] as string)), 200)
+    service.advance(3 * 60_000)
+    await service.reconcile()
+    service.remote.heal()
+    expect(await leftIn(tenant, ada)).toEqual(['10'])
+    await service.remote.remember(sentAt)
+    service.advance(60_000)
+    await service.reconcile()
+    expect(await ada.has(BOB)).toBe('1')
+    expect(await leftIn(tenant, ada)).toEqual(['9'])
+    expectStatus(await one.execute(order(ids[1] as string, 1)), 200)
+    expect(await leftIn(tenant, ada)).toEqual(['8'])
+  })
+
+  test('that is removed and set again while a transaction is open keeps its count', async () => {
+    const { tenant, ada, sessions, ids } = await remote(3)
+    const [one, two] = sessions as [Session, Session]
+    service.remote.next.submit = ['forget']
+    expect(expectStatus(await one.execute(order(ids[0] as string)), 200).status).toBe('submitted')
+    expectStatus(await putBudgets(service, tenant, ada, []), 200)
+    expectStatus(await putBudgets(service, tenant, ada, [budget(ada, '10')]), 200)
+    expect(await leftIn(tenant, ada)).toEqual(['9'])
+    expectStatus(await two.execute(order(ids[1] as string, 1)), 200)
+    await runOut(service)
+    expect(await leftIn(tenant, ada)).toEqual(['9'])
+    service.remote.heal()
+  })
+
   test('is spent to the last unit by a hundred calls of three sessions at once, and no more', async () => {
     const { tenant, ada, sessions, ids } = await remote(100, 3)
     const answers = await Promise.all(

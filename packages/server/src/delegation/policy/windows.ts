@@ -36,9 +36,12 @@ const sliceOf = (timeMs: number, { sliceMs, chars }: Slicing) =>
   `${new Date(timeMs - (timeMs % sliceMs)).toISOString().slice(0, chars)}Z`
 /** When a slice begins. */
 const beginningOf = (bucket: string) => Date.parse(bucket.includes(':') ? bucket : bucket.replace('Z', ':00Z'))
-/** How a bucket's window is sliced, which its name says. */
-const slicingOf = (bucket: string): Slicing | undefined =>
-  Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
+/** How a bucket's window is sliced, which its name says; undefined for days and `all`. @throws RangeError for another name */
+function slicingOf(bucket: string): Slicing | undefined {
+  const slicing = Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
+  if (slicing === undefined && bucket.length > DAY_CHARS) throw new RangeError(`not a bucket: ${bucket}`)
+  return slicing
+}
 
 /** The last name of buckets. */
 const lastOf = (buckets: readonly string[]) => buckets.reduce((last, bucket) => (bucket > last ? bucket : last), '')
@@ -52,8 +55,11 @@ function bucketFor(window: Window, charged: readonly string[], now: Date): strin
 
 /** The first bucket that still counts while charges go to `bucket`: a slice does until its end is as long ago as the window. */
 function firstCounting(bucket: string): string {
+  if (bucket === LIFETIME_BUCKET || bucket.length === DAY_CHARS) return bucket
   const slicing = slicingOf(bucket)
-  return slicing === undefined ? bucket : sliceOf(beginningOf(bucket) - slicing.windowMs, slicing)
+  // What cannot be read must not count as nothing.
+  if (slicing === undefined) throw new RangeError(`"${bucket}" is no bucket of a window`)
+  return sliceOf(beginningOf(bucket) - slicing.windowMs, slicing)
 }
 
 /** The bucket for a limit's charges now, what is spent in its window, and when some of that no longer counts (null: never). */

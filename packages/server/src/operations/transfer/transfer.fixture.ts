@@ -141,6 +141,7 @@ const GIVEN: Record<string, string> = {
   'counter_increments.metric': "'api_requests'",
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
   'subscribers.app_id': '(select min(id) from apps where tenant_id = $1)',
+  'wallet_spending.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
 }
 
 /** Gives a tenant a row in every table that moves and where it has none yet. */

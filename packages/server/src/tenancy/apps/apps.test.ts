@@ -49,6 +49,7 @@ test('an app needs only a name and has every default', async () => {
       language: 'en',
       testCodes: [],
     },
+    budgets: [],
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),

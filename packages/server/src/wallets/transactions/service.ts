@@ -13,6 +13,7 @@ export {
   findByCommand,
   findTransaction,
   insertTransaction,
+  hasUnsettled,
   listInFlight,
   listTransactions as listTransactionsOf,
   lockTransaction,

@@ -193,6 +193,13 @@ export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>)
   )
 }
 
+/** Whether a wallet has a transaction that holds a part of its budgets, or that failed and may be charged again. */
+export async function hasUnsettled(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<boolean> {
+  const found = await db.one(sql`
+    select from transactions where tenant_id = ${tenantId} and wallet_id = ${walletId} and check_at is not null limit 1`)
+  return found !== undefined
+}
+
 /** Whose transactions are looked for: those of a wallet or of an app. */
 export interface InFlightFilter {
   tenantId: Id<'ten'>
