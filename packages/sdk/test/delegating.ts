@@ -79,8 +79,10 @@ export async function useDelegatedSessions(
   const transaction = await client.transactions.get(done.transactionId as string)
   expect(transaction).toMatchObject({ status: 'completed', updateId: done.updateId, effects: done.effects })
   const { effects: _, ...summary } = transaction
-  const { wallet, ...own } = await agent.me()
-  expect(own).toEqual(await client.delegatedSessions.get(id))
+  const { wallet, remaining, ...own } = await agent.me()
+  const { budgets, ...left } = remaining
+  expect({ ...own, remaining: left }).toEqual(await client.delegatedSessions.get(id))
+  expect(budgets).toEqual([])
   expect(wallet).toMatchObject({ id: session.walletId, custody: 'embedded', status: 'ready' })
   expect((await agent.transactions({ commandId: 'order-1' })).data).toEqual([summary])
   expect(await agent.transaction(transaction.id)).toEqual(transaction)

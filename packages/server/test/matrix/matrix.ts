@@ -19,6 +19,7 @@ export const REPRESENTATIVES: readonly string[] = [
   'GET /users',
   'POST /users',
   'PATCH /users/:id',
+  'PUT /wallets/:id/budgets',
   'DELETE /apps/:id',
   'POST /api-keys',
   'GET /webhooks/:id/deliveries/:deliveryId',

@@ -36,12 +36,9 @@ const sliceOf = (timeMs: number, { sliceMs, chars }: Slicing) =>
   `${new Date(timeMs - (timeMs % sliceMs)).toISOString().slice(0, chars)}Z`
 /** When a slice begins. */
 const beginningOf = (bucket: string) => Date.parse(bucket.includes(':') ? bucket : bucket.replace('Z', ':00Z'))
-/** How a bucket's window is sliced, which its name says; undefined for days and `all`. @throws RangeError for another name */
-function slicingOf(bucket: string): Slicing | undefined {
-  const slicing = Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
-  if (slicing === undefined && bucket.length > DAY_CHARS) throw new RangeError(`not a bucket: ${bucket}`)
-  return slicing
-}
+/** How a bucket's window is sliced, which its name says. */
+const slicingOf = (bucket: string): Slicing | undefined =>
+  Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
 
 /** The last name of buckets. */
 const lastOf = (buckets: readonly string[]) => buckets.reduce((last, bucket) => (bucket > last ? bucket : last), '')

@@ -12,8 +12,8 @@ export type { InFlightFilter, TransactionRow } from './store.ts'
 export {
   findByCommand,
   findTransaction,
-  insertTransaction,
   hasUnsettled,
+  insertTransaction,
   listInFlight,
   listTransactions as listTransactionsOf,
   lockTransaction,
