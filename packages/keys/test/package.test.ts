@@ -29,7 +29,9 @@ describe('the package', () => {
   test('uses nothing that only Node has', () => {
     expect(sources.length).toBeGreaterThan(10)
     for (const name of sources)
-      expect(code(name), name).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/)
+      expect(code(name), name).not.toMatch(
+        /['"]node:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/,
+      )
   })
 
   test('does not write to the console', () => {

@@ -10,7 +10,7 @@ import { type Fields, type Limits, readMessage } from './wire.ts'
  */
 
 /** What is read at most. A participant takes requests of 10 MB by default; a transfer has some 10 kB. */
-export const PREPARED_LIMITS: Limits = { bytes: 4 << 20, fields: 200_000, depth: 400 }
+export const PREPARED_LIMITS: Limits = { bytes: 4 << 20, fields: 100_000, depth: 400 }
 const MAX_NODES = 10_000
 const MAX_NODE_DEPTH = 500
 const MAX_MEDIATOR_GROUP = 2 ** 31 - 1

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { toHex } from '../../src/bytes.ts'
 import { openPrepared } from '../../src/canton/index.ts'
-import { encodeModel, type LfExercise, type LfNode, type LfValue, type Model } from './model.ts'
+import { encodeModel, type LfCreate, type LfExercise, type LfNode, type LfValue, type Model } from './model.ts'
 import { encodeMessage, rawField } from './protobuf.ts'
 import { refusal } from './support.ts'
 import { VECTORS } from './vectors.ts'
@@ -186,15 +186,18 @@ describe.each(['V2', 'V3'] as const)('with %s', (scheme) => {
     const model = modelOf(scheme)
     withArgument(nested(99))(model)
     expect(openPrepared(encodeModel(model), scheme).hash).toHaveLength(32)
-    expect(
-      refused(scheme, withArgument({ list: { elements: Array.from({ length: 100_001 }, () => ({ unit: {} })) } })),
-    ).toBe('too_large')
     expect(refused(scheme, withArgument({ text: 'x'.repeat(4 << 20) }))).toBe('too_large')
-    // Values within each other, beyond what a stack holds.
+    const withValue = (value: Uint8Array) => {
+      const { argument: _, ...rest } = (nodeOf(modelOf(scheme), '0').v1 as { create: LfCreate }).create
+      const create = Buffer.concat([encodeMessage('Create', rest), rawField(5, value)])
+      const node = Buffer.concat([rawField(1, Buffer.from('9')), rawField(1000, rawField(1, create))])
+      return refusal(() => openPrepared(rawField(1, rawField(3, node)), scheme))
+    }
+    // Elements of four bytes, and values within each other beyond what a stack holds.
+    expect(withValue(rawField(11, Buffer.from('0a020a00'.repeat(50_000), 'hex')))).toBe('too_large')
     let bomb: Uint8Array = Buffer.alloc(0)
     for (let level = 0; level < 5_000; level += 1) bomb = rawField(11, rawField(1, bomb))
-    const node = Buffer.concat([rawField(1, Buffer.from('9')), rawField(1000, rawField(1, rawField(5, bomb)))])
-    expect(refusal(() => openPrepared(rawField(1, rawField(3, node)), scheme))).toBe('malformed')
+    expect(withValue(bomb)).toBe('malformed')
     expect(refused(scheme, chain(501))).toBe('too_large')
   })
 
