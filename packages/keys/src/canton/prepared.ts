@@ -64,7 +64,7 @@ export interface Exercise extends OfContract {
   readonly choiceObservers: readonly string[]
 }
 
-export interface Rollback {
+interface Rollback {
   readonly kind: 'rollback'
   readonly children: readonly string[]
 }
@@ -141,7 +141,7 @@ function transaction(fields: Fields): Omit<Prepared, 'metadata'> {
 }
 
 /** The ids of a node's children, in order. */
-export const childrenOf = (node: Node | undefined): readonly string[] =>
+const childrenOf = (node: Node | undefined): readonly string[] =>
   node?.kind === 'exercise' || node?.kind === 'rollback' ? node.children : []
 
 /**

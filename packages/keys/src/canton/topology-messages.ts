@@ -11,7 +11,7 @@ const LIMITS: Limits = { bytes: 64 << 10, fields: 2_000, depth: 12 }
 /** Version of the message inside the wrapper. */
 const PROTO_VERSION = 30
 
-export type Permission = 'submission' | 'confirmation' | 'observation'
+type Permission = 'submission' | 'confirmation' | 'observation'
 
 /** A public key with which somebody signs. Only Ed25519 is read. */
 export interface SigningKey {
@@ -20,7 +20,7 @@ export interface SigningKey {
   readonly usage: readonly number[]
 }
 
-export interface SigningKeys {
+interface SigningKeys {
   readonly keys: readonly SigningKey[]
   readonly threshold: number
 }
@@ -44,7 +44,7 @@ export interface NamespaceDelegation {
 }
 
 /** A party's signing keys, as 3.3 and 3.4 write them; 3.5 has them in `PartyToParticipant`. */
-export interface PartyToKey extends SigningKeys {
+interface PartyToKey extends SigningKeys {
   readonly kind: 'partyToKey'
   readonly party: string
 }

@@ -1,4 +1,4 @@
-import { malformed } from './errors.ts'
+import { CantonError, malformed } from './errors.ts'
 import type { Fields } from './wire.ts'
 
 /** Levels of one value; Daml's own limit. */
@@ -13,7 +13,7 @@ export interface Identifier {
   readonly entityName: string
 }
 
-export interface LabelledValue {
+interface LabelledValue {
   readonly label: string
   readonly value: Value
 }
@@ -62,7 +62,7 @@ export function checkContractId(id: string): string {
 }
 
 function valueAt(fields: Fields, depth: number): Value {
-  if (depth > MAX_VALUE_DEPTH) malformed(`a value has more than ${MAX_VALUE_DEPTH} levels`)
+  if (depth > MAX_VALUE_DEPTH) throw new CantonError('too_large', `a value has more than ${MAX_VALUE_DEPTH} levels`)
   const inner = (part: Fields) => valueAt(part, depth + 1)
   return fields.oneof<Value>('a value', {
     1: (at) => fields.message(at, () => ({ kind: 'unit' })),

@@ -8,7 +8,7 @@ export interface Options {
 }
 
 /** Numbers below a bound, from a seed (mulberry32). */
-export function randomOf(seed: number): (below: number) => number {
+function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
     state = (state + 0x6d2b79f5) | 0

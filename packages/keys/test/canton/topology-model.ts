@@ -9,7 +9,7 @@ export interface KeyModel {
   key_spec: number
 }
 
-export interface HostModel {
+interface HostModel {
   participant_uid: string
   permission: number
   onboarding?: object
@@ -35,7 +35,7 @@ export type MappingModel =
   | { party_to_key_mapping: { party: string; threshold: number; signing_keys: KeyModel[] } }
 
 /** An Ed25519 key as Canton writes it: X.509, for namespace, proof of ownership and protocol. `publicKey`: 32 bytes, hexadecimal. */
-export const keyModel = (publicKey: string): KeyModel => ({
+const keyModel = (publicKey: string): KeyModel => ({
   format: 4,
   public_key: `302a300506032b6570032100${publicKey}`,
   usage: [1, 5, 4],

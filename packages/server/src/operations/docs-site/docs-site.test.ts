@@ -12,7 +12,7 @@ import { VERSION } from '../../platform/version.ts'
 import { docsPages } from './routes.ts'
 
 const DOCS = fileURLToPath(new URL('../../../../../docs/', import.meta.url))
-const FILES = globSync('{,errors/}*.md', { cwd: DOCS }).sort()
+const FILES = globSync('{,errors/,ledgers/}*.md', { cwd: DOCS }).sort()
 
 let service: Service
 beforeAll(async () => {

@@ -32,9 +32,12 @@ const ROOT = FOLDERS.find((path) => existsSync(join(path, INDEX))) ?? null
 
 const pagesIn = (path: string) => (existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.md')) : [])
 
-/** The guides, and a page for each error code. Decisions are not among them: they are for developers of Halfkey. */
+/** The guides, the ledgers, and a page for each error code. Decisions are not among them: they are for developers of Halfkey. */
+const FOLDERS_OF_PAGES = ['', 'errors/', 'ledgers/']
 const FILES =
-  ROOT === null ? [] : [...pagesIn(ROOT), ...pagesIn(join(ROOT, 'errors')).map((name) => `errors/${name}`)].sort()
+  ROOT === null
+    ? []
+    : FOLDERS_OF_PAGES.flatMap((folder) => pagesIn(join(ROOT, folder)).map((name) => folder + name)).sort()
 
 const readGuide = (file: string) => readFileSync(join(ROOT ?? '', file), 'utf8')
 
