@@ -1,4 +1,4 @@
-import { encodeMessage } from './protobuf.ts'
+import { encodeMessage, type Tap } from './protobuf.ts'
 
 /*
  * Prepared transactions as plain objects: names as in the public protobuf definitions, 64-bit numbers as decimal texts, bytes
@@ -103,4 +103,4 @@ export interface Model {
 }
 
 /** The bytes that a participant would answer for it. */
-export const encodeModel = (model: Model): Buffer => encodeMessage('PreparedTransaction', model)
+export const encodeModel = (model: Model, tap?: Tap): Buffer => encodeMessage('PreparedTransaction', model, tap)

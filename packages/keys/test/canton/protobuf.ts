@@ -156,29 +156,44 @@ const MESSAGES: Readonly<Record<string, MessageOf>> = {
 
 const VARINTS = new Set(['bool', 'int32', 'uint32', 'uint64', 'sint64'])
 
+/** Sees each message that is written, inner ones first, with the names of the fields it got, and may change its bytes. */
+export type Tap = (type: string, bytes: Buffer, names: readonly string[]) => Buffer
+
+/** All that a message and those in it can have, as `Message.field`. */
+export function fieldsWithin(type: string, found = new Set<string>()): Set<string> {
+  for (const [name, [, inner]] of Object.entries(MESSAGES[type] ?? {})) {
+    if (found.has(`${type}.${name}`)) continue
+    found.add(`${type}.${name}`)
+    fieldsWithin(inner, found)
+  }
+  return found
+}
+
 /** A message's bytes. Bytes are hexadecimal texts, 64-bit numbers texts. Names that the message does not have are an error of the test. */
-export function encodeMessage(type: string, message: object): Buffer {
+export function encodeMessage(type: string, message: object, tap: Tap = (_type, bytes) => bytes): Buffer {
   const fields = MESSAGES[type]
   if (fields === undefined) throw new Error(`there is no message ${type}`)
   for (const name of Object.keys(message)) if (!(name in fields)) throw new Error(`${type} has no field ${name}`)
   const values = message as Record<string, unknown>
-  return Buffer.concat(
-    Object.entries(fields).flatMap(([name, field]) =>
-      Object.hasOwn(values, name) ? fieldBytes(field, values[name]) : [],
-    ),
-  )
+  const names: string[] = []
+  const parts = Object.entries(fields).flatMap(([name, field]) => {
+    const written = Object.hasOwn(values, name) ? fieldBytes(field, values[name], tap) : []
+    if (written.length > 0) names.push(name)
+    return written
+  })
+  return tap(type, Buffer.concat(parts), names)
 }
 
 /** One field with its number, as the message has it. */
-function fieldBytes([number, type, rule]: FieldOf, value: unknown): Buffer[] {
+function fieldBytes([number, type, rule]: FieldOf, value: unknown, tap: Tap): Buffer[] {
   if (value === undefined) return []
-  if (rule === 'many') return (value as unknown[]).map((one) => tagged(number, type, one))
+  if (rule === 'many') return (value as unknown[]).map((one) => tagged(number, type, one, tap))
   if (rule === 'packed') return [rawField(number, Buffer.concat((value as number[]).map((one) => varint(BigInt(one)))))]
   const isDefault = value === '' || value === false || value === 0 || (VARINTS.has(type) && value === '0')
-  return isDefault && rule !== 'set' ? [] : [tagged(number, type, value)]
+  return isDefault && rule !== 'set' ? [] : [tagged(number, type, value, tap)]
 }
 
-function tagged(number: number, type: string, value: unknown): Buffer {
+function tagged(number: number, type: string, value: unknown, tap: Tap): Buffer {
   if (type === 'string') return rawField(number, Buffer.from(value as string))
   if (type === 'bytes') return rawField(number, Buffer.from(value as string, 'hex'))
   if (type === 'sfixed64') {
@@ -191,7 +206,7 @@ function tagged(number: number, type: string, value: unknown): Buffer {
     const plain = type === 'sint64' ? (signed << 1n) ^ (signed >> 63n) : signed
     return Buffer.concat([varint(BigInt(number * 8)), varint(plain)])
   }
-  return rawField(number, encodeMessage(type, value as object))
+  return rawField(number, encodeMessage(type, value as object, tap))
 }
 
 /** A field of bytes. */
