@@ -59,7 +59,7 @@ export const WALLET_RECORD = defineRecord({
     sessions: 'text',
     budgets: 'json',
   },
-  initial: { budgets: null },
+  initial: { budgets: null, sessions: null },
   sets: { sessions: { now: SESSIONS, type: 'text', holds: SESSIONS_HOLD } },
   notAuthority: {
     onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
