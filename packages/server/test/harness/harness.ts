@@ -154,8 +154,8 @@ function tenantOf(
 }
 
 /**
- * Starts the service in this process on a database of its own. Settings are environment variables; `unhurried`: its worker keeps
- * its own pace, whoever waits.
+ * Starts the service in this process on a database of its own. Settings are environment variables. With `unhurried`, a test that
+ * waits does not start its worker's next round.
  */
 export async function startService(
   settings: Record<string, string> = {},
