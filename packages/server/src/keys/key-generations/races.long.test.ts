@@ -3,7 +3,8 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { statusCounts } from '../../identity/guests/guests.fixture.ts'
 import { eventsOf, type Person, signInAs } from '../../identity/sessions/sessions.fixture.ts'
-import { sql } from '../../platform/db/db.ts'
+import { lockAnyUser, type UserRow, updateUser } from '../../identity/users/store.ts'
+import type { Id } from '../../platform/ids.ts'
 import {
   beginDkg,
   confirmBody,
@@ -157,9 +158,8 @@ test('a user who is suspended between the check of the token and the confirmatio
   let calls: Promise<Answer>[] = []
   const { body } = await newClient()
   await service.deps.db.tx(async (tx) => {
-    await tx.run(
-      sql`update users set status = 'suspended' where tenant_id = ${tenant.tenantId} and id = ${person.userId}`,
-    )
+    const user = (await lockAnyUser(tx, tenant.tenantId as Id<'ten'>, person.userId as Id<'usr'>)) as UserRow
+    await updateUser(tx, { ...user, status: 'suspended' })
     calls = [person.post(`${dkg.path}/confirm`, confirmBody(dkg, key)), person.post('/mpc/dkg', body)]
     await eventually('the calls wait', async () => (await waiting()).length === calls.length)
   })
