@@ -32,8 +32,9 @@ create trigger server_verifications_forget_mac before update on server_verificat
 when (octet_length(old.mac) > 1 and new.mac is not distinct from old.mac and new.mfa_at <> old.mfa_at)
 execute function forget_mac();
 
--- Sessions' records cover their times and their revocation, too.
-alter table sessions add column version integer not null default 0;
+-- Sessions' records cover their times and their revocation, too, so what has a MAC over less counts as a row without one.
+alter table sessions drop column mac;
+alter table sessions add column version integer not null default 0, add column mac bytea;
 create trigger sessions_forget_mac before update on sessions for each row
 when (octet_length(old.mac) > 1 and new.mac is not distinct from old.mac and new.version = old.version
   and (new.signed_in_at, new.mfa_at, new.passkey_at, new.issuer_mfa_at, new.revoked_at)

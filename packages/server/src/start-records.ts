@@ -1,8 +1,10 @@
 import type { Database } from './platform/db/db.ts'
 import { InstallationError } from './platform/db/installation.ts'
 import type { Logger } from './platform/observability/log.ts'
+import { API_KEY_RECORD } from './platform/security/records/api-key-record.ts'
 import type { Enforcement } from './platform/security/records/enforcement.ts'
-import { areKeysUnsealed } from './tenancy/api-keys/service.ts'
+import { USER_RECORD } from './platform/security/records/user-record.ts'
+import { isUnsealed } from './platform/security/records/walk.ts'
 
 interface Starting {
   db: Database
@@ -26,14 +28,17 @@ export async function startRecords({ db, enforcement, log, isNew, serves }: Star
       { path: enforcement.path },
       'the mark that records without a MAC are refused could not be written; set HALFKEY_RECORDS=enforced',
     )
-  if (!(await enforcement.isEnforced())) {
+  if (!(await enforcement.isEnforced()))
     log.warn(
-      'records without a MAC are accepted, so write access to the database can forge them; run: halfkey records enforce',
+      (await enforcement.isEnforced(1))
+        ? 'records of users, and lists in records, were not protected by the earlier release, and count as they are until you run: halfkey records enforce'
+        : 'records without a MAC are accepted, so write access to the database can forge them; run: halfkey records enforce',
     )
-    return
-  }
-  if (serves && (await areKeysUnsealed(db)))
-    throw new InstallationError(
-      'The records of this database have no MACs yet, and records without one are refused. If you upgraded from a release without MACs, set HALFKEY_RECORDS=marked until `halfkey records enforce` has run. If you restored an old backup, run: halfkey records enforce --accept-missing',
-    )
+  if (!serves) return
+  // One kind that every installation has, of each generation of the mark.
+  for (const kind of [API_KEY_RECORD, USER_RECORD])
+    if ((await enforcement.isEnforced(kind.since)) && (await isUnsealed(db, kind)))
+      throw new InstallationError(
+        `The rows of ${kind.table} have no MACs yet, and records without one are refused. If you upgraded from a release that gave them none, set HALFKEY_RECORDS=marked until \`halfkey records enforce\` has run. If you restored an old backup, run: halfkey records enforce --accept-missing`,
+      )
 }

@@ -8,6 +8,7 @@ export const FACTOR_RECORD = defineRecord({
   name: 'second_factor',
   table: 'mfa_factors',
   key: ['user_id'],
+  since: 2,
   versioned: true,
   columns: {
     secret_sealed: 'sealed',
@@ -26,6 +27,7 @@ export const FACTOR_RECORD = defineRecord({
         select sha256(coalesce(string_agg(r.hash, ''::bytea order by r.hash), ''::bytea)) from recovery_codes r
         where r.tenant_id = mfa_factors.tenant_id and r.user_id = mfa_factors.user_id and r.used_at is null)`,
       type: 'bytea',
+      since: 2,
     },
   },
 })

@@ -5,6 +5,7 @@ export const USER_SESSION_RECORD = defineRecord({
   name: 'session',
   table: 'sessions',
   key: ['id'],
+  since: 2,
   versioned: true,
   columns: {
     app_id: 'text',
@@ -33,6 +34,7 @@ export const SERVER_VERIFICATION_RECORD = defineRecord({
   name: 'server_verification',
   table: 'server_verifications',
   key: ['key_id', 'user_id'],
+  since: 2,
   versioned: false,
   columns: { mfa_at: 'time' },
   notAuthority: {},

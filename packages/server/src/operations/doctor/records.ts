@@ -24,7 +24,7 @@ export async function checkRecords(db: Db, config: Config): Promise<Finding[]> {
     warning(
       'records',
       !enforced &&
-        `Records without a MAC are accepted, because ${path} does not exist: write access to the database can forge them.`,
+        `Records without a MAC are accepted, because ${path} does not exist or is from an earlier release: write access to the database can forge them.`,
       'halfkey records enforce   # once no process of an earlier release runs',
     ),
     ok('records', 'Records without a MAC are refused.'),

@@ -12,8 +12,6 @@ import { type KeyLimits, readKey, type WantedKey, widerThan } from './limits.ts'
 import type { ApiKey, ApiKeyWithKey, CreateApiKey, ListApiKeys, RotateApiKey } from './schema.ts'
 import * as store from './store.ts'
 
-export { areUnsealed as areKeysUnsealed } from './store.ts'
-
 export const API_KEY_ERRORS = {
   last_admin_key: [409, 'This is the last key that can administer the tenant. Create another one first.'],
   api_key_not_active: [409, 'This API key has been revoked or has expired. Create a new one.'],

@@ -151,11 +151,3 @@ export async function revokeKeysOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'ap
   )
   for (const key of keys) await revokeApiKey(tx, { ...key, revoked_at: now, updated_at: now })
 }
-
-/** Whether there are keys, and none has a MAC. */
-export async function areUnsealed(db: Db): Promise<boolean> {
-  const row = await db.one<{ unsealed: boolean }>(
-    sql`select exists (select from api_keys) and not exists (select from api_keys where mac is not null) as unsealed`,
-  )
-  return row?.unsealed === true
-}

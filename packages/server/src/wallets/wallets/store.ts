@@ -24,7 +24,8 @@ const SESSIONS = `(
 
 /** A session that has ended may still be listed, but none is missing, and none is active that is not listed. */
 const SESSIONS_HOLD = `
-  not exists (
+  wallets.sessions is not null
+  and not exists (
     select from delegated_sessions s
     where ${OF_WALLET} and s.status = 'active' and not string_to_array(wallets.sessions, ' ') @> array[s.id::text])
   and not exists (
@@ -60,7 +61,7 @@ export const WALLET_RECORD = defineRecord({
     budgets: 'json',
   },
   initial: { budgets: null, sessions: null },
-  sets: { sessions: { now: SESSIONS, type: 'text', holds: SESSIONS_HOLD } },
+  sets: { sessions: { now: SESSIONS, type: 'text', since: 2, holds: SESSIONS_HOLD } },
   notAuthority: {
     onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
     onboard_attempts: 'how often that was tried: decides on the pause between two attempts',

@@ -19,8 +19,8 @@ export interface RecordKeeper {
    * from the moment records without a MAC are refused. @throws record_tampered
    */
   requireListed(kind: RecordKind, row: RecordRow, list: string, id: string): Promise<void>
-  /** Whether a row without a MAC is refused, and one whose lists do not hold. */
-  isEnforced(): Promise<boolean>
+  /** Whether rows without a MAC, and lists that do not hold, are refused, where they count since a generation; without one, all. */
+  isEnforced(since?: number): Promise<boolean>
   /** What `mac` of a row is to be; null where rows like it carry none. */
   mac(kind: RecordKind, row: RecordRow): Promise<Buffer | null>
   /** Notes that a row's version was committed: from now on an older one of it does not verify. */

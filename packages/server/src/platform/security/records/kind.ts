@@ -4,6 +4,14 @@ import { type ColumnType, encode } from './canonical.ts'
 /** A row as the database gives it, or as it is about to be written. */
 export type RecordRow = Readonly<Record<string, unknown>>
 
+/** A column that says which rows of other tables belong to a record. */
+interface RecordList {
+  now: string
+  type: 'text' | 'bytea' | 'integer'
+  holds?: string
+  since: number
+}
+
 interface Declaration {
   /** Names it in events, metrics and on the command line, e.g. `delegated_session`. */
   name: string
@@ -15,6 +23,8 @@ interface Declaration {
    * installation's, and the table has no `tenant_id`. The primary key of these two is `key` alone.
    */
   owner?: 'maybe' | 'none'
+  /** The generation of the mark that refuses its rows without a MAC, where rows were there before they had one; 1 otherwise. */
+  since?: number
   /** Whether the table has a `version` that each change raises. Without one, a row is never changed. */
   versioned: boolean
   /** What says who may do what: covered by the MAC. */
@@ -28,9 +38,10 @@ interface Declaration {
   notAuthority: Readonly<Record<string, string>>
   /**
    * Columns that say which rows of other tables belong to the record, by name: what such a column has to be now, as SQL over the
-   * table's own name, and when what it says is true, where equality would ask too much. In a row from before such columns it is null.
+   * table's own name, and when what it says is true, where equality would ask too much. In a row from before such columns it is null,
+   * and counts from the generation of the mark `since`.
    */
-  sets?: Readonly<Record<string, { now: string; type: 'text' | 'bytea' | 'integer'; holds?: string }>>
+  sets?: Readonly<Record<string, RecordList>>
   /** Which rows carry a MAC, where not all do: a condition of SQL, and the same in code. */
   only?: { rows: string; holds(row: RecordRow): boolean }
 }

@@ -35,8 +35,8 @@ export interface KeeperOptions {
   /** The names of all kinds: each has its figure from the start, because a rate sees no change in one that has just appeared. */
   kinds: readonly string[]
   now(): Date
-  /** Whether a row without a MAC is refused. */
-  isEnforced(): Promise<boolean>
+  /** Whether rows without a MAC are refused that have had them since a generation of the mark; without one, all. */
+  isEnforced(since?: number): Promise<boolean>
   /** Wakes the delivery of events. */
   wake(): void
 }
@@ -132,7 +132,7 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
   async function faultOf(kind: RecordKind, row: RecordRow): Promise<string | null> {
     if (kind.only?.holds(row) === false) return null
     if (row.mac === undefined) throw new Error(`the MAC of a ${kind.name} was not read`)
-    if (row.mac === null) return (await options.isEnforced()) ? 'it has no MAC' : null
+    if (row.mac === null) return (await options.isEnforced(kind.since ?? 1)) ? 'it has no MAC' : null
     return hasRightMac(await keyOf(row), kind, row) ? null : 'its MAC is wrong'
   }
 
@@ -158,7 +158,7 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
       const ids = row[list] as string | null
       if (ids !== null && isListed(ids, id)) return
       // A process of an earlier release may have added the id, and keeps no lists.
-      if (await options.isEnforced()) refuse(kind, row, `its ${list} lack ${id}`)
+      if (await options.isEnforced(kind.sets?.[list]?.since)) refuse(kind, row, `its ${list} lack ${id}`)
     },
     isEnforced: options.isEnforced,
     async mac(kind, row) {

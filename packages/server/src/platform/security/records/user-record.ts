@@ -20,6 +20,7 @@ export const USER_RECORD = defineRecord({
   name: 'user',
   table: 'users',
   key: ['id'],
+  since: 2,
   versioned: true,
   columns: {
     app_id: 'text',
@@ -36,10 +37,11 @@ export const USER_RECORD = defineRecord({
     factor_version: 'integer',
   },
   sets: {
-    credentials: { now: CREDENTIALS, type: 'text' },
+    credentials: { now: CREDENTIALS, type: 'text', since: 2 },
     factor_version: {
       now: FACTOR_VERSION,
       type: 'integer',
+      since: 2,
       holds: `users.factor_version = ${FACTOR_VERSION} and users.mfa_enabled = exists (${factor('1')} and f.secret_sealed is not null)`,
     },
   },

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/db.ts'
 import { composed } from '../sealed-values.ts'
+import { GENERATION } from './enforcement.ts'
 import type { RecordKind, RecordRow } from './kind.ts'
 import { idOf } from './records.ts'
 
@@ -45,17 +46,20 @@ export function withLists(kind: RecordKind, row: RecordRow): RecordRow {
 /** The statement's columns that `withLists` and a check need. */
 export const walkColumns = (kind: RecordKind): string => `${kind.read.join(', ')}${listColumns(kind)}`
 
-/** Which rows have no MAC, or a list that does not hold. */
-const missing = (kind: RecordKind) =>
-  ['mac is null', ...Object.entries(kind.sets ?? {}).map(([list, set]) => `(${holds(list, set)}) is not true`)].join(
-    ' or ',
-  )
+/** Which rows have no MAC, or a list that does not hold: of what has had them since the given generation of the mark, or earlier. */
+const missing = (kind: RecordKind, upTo = GENERATION) =>
+  [
+    ...((kind.since ?? 1) <= upTo ? ['mac is null'] : []),
+    ...Object.entries(kind.sets ?? {}).flatMap(([list, set]) =>
+      set.since <= upTo ? [`(${holds(list, set)}) is not true`] : [],
+    ),
+  ].join(' or ') || 'false'
 
-/** What is wrong with a row's lists. They count once records without a MAC are refused. */
-function listFault(kind: RecordKind, row: RecordRow, enforced: boolean): string | undefined {
-  if (!enforced) return undefined
-  const wrong = Object.keys(kind.sets ?? {}).find((list) => row[`holds__${list}`] !== true)
-  return wrong && `its ${wrong} are others`
+/** What is wrong with a row's lists that count already. */
+async function listFault({ records }: Db, kind: RecordKind, row: RecordRow): Promise<string | undefined> {
+  for (const [list, { since }] of Object.entries(kind.sets ?? {}))
+    if (row[`holds__${list}`] !== true && (await records.isEnforced(since))) return `its ${list} are others`
+  return undefined
 }
 
 /** Walks through a kind's rows in the primary key's order, a bounded portion at a time. */
@@ -113,16 +117,27 @@ export async function* verifyRecords(
 ): AsyncGenerator<{ seen: number; bad: BadRecord[] }> {
   for await (const rows of portions(db, kind, scope, condition)) {
     const bad: BadRecord[] = []
-    const enforced = await db.records.isEnforced()
     for (const row of rows)
-      if (!(await db.records.verifies(kind, row, listFault(kind, row, enforced))))
+      if (!(await db.records.verifies(kind, row, await listFault(db, kind, row))))
         bad.push({ kind: kind.name, tenantId: (row.tenant_id as string | undefined) ?? null, id: idOf(kind, row) })
     yield { seen: rows.length, bad }
   }
 }
 
-/** How many records of a kind have no MAC, or a list that does not hold. */
-export const countMissing = (db: Db, kind: RecordKind): Promise<number> => countRecords(db, kind, null, missing(kind))
+/** How many records of a kind have no MAC, or a list that does not hold, of what has had them since a generation of the mark. */
+export const countMissing = (db: Db, kind: RecordKind, upTo?: number): Promise<number> =>
+  countRecords(db, kind, null, missing(kind, upTo))
+
+/** Whether a kind has rows, and none of them a MAC. */
+export async function isUnsealed(db: Db, { table }: RecordKind): Promise<boolean> {
+  const row = await db.one<{ unsealed: boolean }>(
+    composed(
+      `select exists (select from ${table}) and not exists (select from ${table} where mac is not null) as unsealed`,
+      [],
+    ),
+  )
+  return row?.unsealed === true
+}
 
 const TYPES: Record<string, string> = { hash: 'bytea', mac: 'bytea', was: 'bytea', version: 'integer' }
 

@@ -5,6 +5,7 @@ export const TEMPLATE_RECORD = defineRecord({
   name: 'template',
   table: 'ledger_templates',
   key: ['template_id'],
+  since: 2,
   versioned: false,
   columns: { definition: 'json' },
   notAuthority: { created_at: 'shown only' },

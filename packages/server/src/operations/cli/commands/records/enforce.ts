@@ -8,7 +8,7 @@ import {
   type WalkScope,
 } from '../../../../platform/security/records/walk.ts'
 import { resealShares } from '../../../../wallets/custody/service.ts'
-import { CommandError, runAlone } from '../../command.ts'
+import { CommandError, counted, runAlone } from '../../command.ts'
 import type { Progress } from '../../progress.ts'
 
 const LOCK = 4_812_570_371
@@ -56,9 +56,10 @@ async function requireVerified({ deps, scope, progress }: Run): Promise<void> {
     )
 }
 
-async function countAllMissing({ db, recordKinds }: Deps): Promise<number> {
+/** How many records have no MAC or an old list, of what has had them since a generation of the mark; without one, of all. */
+async function countAllMissing({ db, recordKinds }: Deps, upTo?: number): Promise<number> {
   let missing = 0
-  for (const kind of recordKinds) missing += await countMissing(db, kind)
+  for (const kind of recordKinds) missing += await countMissing(db, kind, upTo)
   return missing
 }
 
@@ -112,13 +113,13 @@ export function enforceRecords(
     const run = { deps, scope: { tenantId: null, goOn }, progress }
     const wasEnforced = await enforcement.isEnforced()
     await requireVerified(run)
-    if (wasEnforced && !acceptMissing) {
-      const missing = await countAllMissing(deps)
+    if (!acceptMissing) {
+      const missing = await countAllMissing(deps, await enforcement.generation())
       if (missing > 0)
         throw new CommandError(
-          `${missing} records have no MAC, and such records are refused already. If you know why they have none, for example after restoring an old backup, run: halfkey records enforce --accept-missing`,
+          `${counted(missing, 'record')} without a MAC or with an old list: such records are refused already. If you know why they have none, for example after restoring an old backup, run: halfkey records enforce --accept-missing`,
         )
-      return { sealed: 0, shares: 0, wasEnforced, marked: true, path: enforcement.path }
+      if (wasEnforced) return { sealed: 0, shares: 0, wasEnforced, marked: true, path: enforcement.path }
     }
     const sealed = await sealAll(run)
     const shares = await bindShares(run)

@@ -1,9 +1,9 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, type TestContext, test } from 'vitest'
 import { expectError } from '../../../../../test/harness/envelope.ts'
-import { type Service, startService, type Tenant } from '../../../../../test/harness/harness.ts'
+import { eventually, type Service, startService, type Tenant } from '../../../../../test/harness/harness.ts'
 import {
   expectStatus,
   type Holder,
@@ -20,6 +20,7 @@ import { open, seal } from '../../../../platform/security/crypto.ts'
 import { openKeyFile } from '../../../../platform/security/key-provider.ts'
 import { openNewSeal } from '../../../../wallets/custody/share-seal.ts'
 import type { ShareRow } from '../../../../wallets/custody/store.ts'
+import { WALLET_RECORD, type WalletRow } from '../../../../wallets/wallets/store.ts'
 import { runCli } from '../../cli.ts'
 
 /** A command, in the process of a service. */
@@ -145,6 +146,52 @@ test('after an upgrade, records without a MAC count until they are enforced, and
   expect(await missing(legacy)).toBe(1)
   expect((await halfkey(service, 'records', 'enforce', '--accept-missing')).exitCode).toBe(0)
   expectStatus(await session.execute({ commands: [transfer(await holding(legacy), '1')] }), 200)
+})
+
+test('a mark of the first release refuses what had MACs then, and accepts what came later until it is enforced', async (context) => {
+  const legacy = await upgraded(context)
+  const { first, service, holder, tenant } = legacy
+  await first.recode()
+  const LATER = ['users', 'sessions', 'mfa_factors', 'server_verifications', 'ledger_templates']
+  for (const table of LATER) await first.sql(`update ${table} set mac = null`)
+  await first.sql('update users set credentials = null, factor_version = null')
+  // In that release, a wallet's MAC covered no list.
+  for (const row of await first.sql<WalletRow>('select * from wallets')) {
+    const mac = await first.deps.db.records.mac(WALLET_RECORD, { ...row, sessions: null })
+    await first.sql('update wallets set sessions = null, mac = $2 where id = $1', [row.id, mac])
+  }
+  writeFileSync(legacy.mark, 'Every record of this installation carries a MAC.\n')
+  await eventually('the mark is seen', async () => (await service.deps.enforcement.generation()) === 1)
+  const session = there(legacy)
+  expectStatus(await session.execute({ commands: [transfer(await holding(legacy), '1')] }), 200)
+  expect((await halfkey(service, 'records', 'verify')).out).toContain('run halfkey records enforce')
+  // What had a MAC in that release still needs it, and is not given one.
+  const [wallet] = await first.sql<{ mac: Buffer }>('select mac from wallets where id = $1', [holder.walletId])
+  await first.sql('update wallets set mac = null where id = $1', [holder.walletId])
+  expectError(await session.execute({ commands: [transfer(await holding(legacy), '1')] }), 500, 'record_tampered')
+  const refused = await halfkey(service, 'records', 'enforce')
+  expect([refused.exitCode, refused.err]).toEqual([1, expect.stringContaining('1 record without a MAC')])
+  await first.sql('update wallets set mac = $2 where id = $1', [holder.walletId, wallet?.mac])
+  const done = await halfkey(service, 'records', 'enforce')
+  expect(done.exitCode, done.err).toBe(0)
+  expect(readFileSync(legacy.mark, 'utf8')).toMatch(/^Generation 2$/m)
+  expect((await halfkey(service, 'records', 'verify')).out).toMatch(/checked, 0 of them changed\.$/)
+  expectStatus(await session.execute({ commands: [transfer(await holding(legacy), '1')] }), 200)
+  for (const table of LATER) expect(await first.sql(`select from ${table} where mac is null`), table).toEqual([])
+  await first.sql('update users set mac = null where tenant_id = $1', [tenant.tenantId])
+  expect((await halfkey(service, 'records', 'verify')).exitCode).toBe(1)
+})
+
+test('a database whose users have no MACs yet is not enforced by a setting alone', async (context) => {
+  const { first } = await upgraded(context)
+  await first.recode()
+  await first.sql('update users set mac = null')
+  const settings = {
+    DATABASE_URL: first.databaseUrl,
+    HALFKEY_KEK_FILE: copyOfKey(context, first),
+    HALFKEY_RECORDS: 'enforced',
+  }
+  await expect(startService(settings)).rejects.toThrow('rows of users have no MACs yet')
 })
 
 test('an interrupted enforcement changes nothing for good and is finished by the next run', async (context) => {

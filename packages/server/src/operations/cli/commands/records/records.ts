@@ -8,7 +8,7 @@ const BAD_MAX = 1_000
 export const recordsEnforce = defineCommand({
   name: 'records enforce',
   summary: 'Refuse records that carry no MAC, after giving every record one',
-  details: `Run it once after an upgrade from a release without MACs, when no process of that release runs any more. It trusts what the database says at that moment. The service may be running. If it is interrupted, run it again: it continues where it stopped.
+  details: `Run it once after an upgrade from a release that gave fewer records a MAC, when no process of that release runs any more: each start and halfkey doctor say so. It trusts what the database says at that moment. The service may be running. If it is interrupted, run it again: it continues where it stopped.
 At the end it writes a mark beside the key file, named HALFKEY_KEK_FILE.records. Where several machines have copies of the key file, copy the mark too, or set HALFKEY_RECORDS=enforced.
 It changes nothing if a record that has a MAC does not verify.`,
   options: (command) =>
