@@ -3,6 +3,7 @@ import { eventually, type Service, startService } from '../../../test/harness/ha
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { sql } from '../../platform/db/db.ts'
 import { deleteOldJobs, stepJob } from '../../platform/events/jobs.ts'
+import { idTime } from '../../platform/ids.ts'
 import {
   createUser,
   deliveriesIn,
@@ -422,6 +423,17 @@ describe('where no worker runs', () => {
     while (await step());
     expect((await tenant.get(`/jobs/${other.id}`)).body.data).toMatchObject({ status: 'succeeded', progress: 1 })
     expect(await left()).toBe(0)
+  })
+
+  test('a recover job sends dead letters of a process whose clock is ahead', async () => {
+    const tenant = await api.newTenant()
+    const { id } = await subscribe(tenant, receiver.url)
+    await insertDeadLetters(api, tenant, id, 1)
+    const ahead = `dlv_${idTime(Date.now() + 5_000)}${'0'.repeat(16)}`
+    await api.sql('update deliveries_done set id = $2 where webhook_id = $1', [id, ahead])
+    const job = (await tenant.post(`/webhooks/${id}/recover`, { since: ago(1) })).body.data
+    while (await step());
+    expect((await tenant.get(`/jobs/${job.id}`)).body.data).toMatchObject({ status: 'succeeded', progress: 1 })
   })
 
   test('a recover job that an earlier version began sends all dead letters of its time', async () => {

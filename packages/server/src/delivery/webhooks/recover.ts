@@ -14,6 +14,7 @@ const fail = failures(WEBHOOK_ERRORS)
 
 const PORTION = 500
 const JOB = 'webhook.recover'
+const CLOCKS_APART_MS = 3_600_000
 
 /** Which deliveries a job handles: those that were dead letters when it was asked for, and none that became one later. */
 export interface AskedFor extends Record<string, unknown> {
@@ -38,8 +39,11 @@ export function firstIdSince(deps: Deps, field: string, since: string): string {
   return `dlv_${idTime(Math.max(0, sinceMs))}`
 }
 
-/** The id after all deliveries until now: a job ends there. */
-export const idAfterNow = (deps: Deps): string => `dlv_${idTime(deps.now().getTime() + 1)}`
+/**
+ * An id after those of all deliveries until now. Ids come from the clocks of the processes that publish, which may be
+ * ahead of this one's: the exact end is `endedUntil`.
+ */
+export const idAfterNow = (deps: Deps): string => `dlv_${idTime(deps.now().getTime() + CLOCKS_APART_MS)}`
 
 /**
  * Starts a job that sends every dead letter since a time again. A webhook has one job at a time: if one is running, it is
