@@ -93,13 +93,14 @@ export function createGates(concurrency: Concurrency) {
     },
 
     learn(laneId: string, { next, durationMs, batchMax }: Outcome): void {
-      if (batchMax !== null && durationMs <= BATCH_MS) {
+      const succeeded = next.kind === 'succeeded'
+      // One that failed is tried again as the same batch, however long that took: who only hangs is sent singles by its timeouts.
+      if (batchMax !== null && (durationMs <= BATCH_MS || !succeeded)) {
         caps.learnBatch(laneId, batchMax)
         return
       }
       // A slow one holds its places for long: it gets no more of them than a URL.
       caps.forgetBatch(laneId)
-      const succeeded = next.kind === 'succeeded'
       caps.learn(laneId, succeeded, durationMs)
       const before = paces.get(laneId) ?? durationMs
       if (!succeeded) return void paces.delete(laneId)

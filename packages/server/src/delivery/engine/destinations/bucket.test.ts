@@ -71,7 +71,7 @@ describe.concurrent('an S3-compatible bucket', () => {
 
   test('a batch that was written while its answer was lost is written over', async () => {
     // Retries that become due together are one batch again, if nothing has them looked for in between.
-    const settings = { HALFKEY_WEBHOOK_RETRY_DELAYS: '200ms', HALFKEY_WEBHOOK_TIMEOUT: '2s' }
+    const settings = { HALFKEY_WEBHOOK_RETRY_DELAYS: '3s', HALFKEY_WEBHOOK_TIMEOUT: '2s' }
     const hasty = await startService(settings, { unhurried: true })
     const stage = await STAGES.s3(null)
     try {
