@@ -1,11 +1,14 @@
 import type { PlainRoute } from '../../platform/http/route.ts'
-import { answerAgent } from './service.ts'
 
 const path = '/mcp'
 
+// Loaded with the first call: the protocol's library takes megabytes, which no other process needs.
+const handler: PlainRoute['handler'] = async (deps, request) =>
+  (await import('./service.ts')).answerAgent(deps, request)
+
 /** Streamable HTTP has one path. Without sessions of the protocol, GET and DELETE are answered with 405. */
 export const mcpRoutes: readonly PlainRoute[] = [
-  { method: 'POST', path, handler: answerAgent },
-  { method: 'GET', path, handler: answerAgent },
-  { method: 'DELETE', path, handler: answerAgent },
+  { method: 'POST', path, handler },
+  { method: 'GET', path, handler },
+  { method: 'DELETE', path, handler },
 ]

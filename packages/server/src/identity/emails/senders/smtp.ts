@@ -1,4 +1,3 @@
-import { createTransport } from 'nodemailer'
 import type { Config } from '../../../platform/config.ts'
 import type { MailServer } from '../../../platform/settings.ts'
 import { oneLine } from '../template.ts'
@@ -34,24 +33,28 @@ export function createSmtpSender(
   env: Config['env'],
 ): { send: Sender; close(): void } {
   const { host, port, tls, user, password } = server
-  const transport = createTransport({
-    pool: true,
-    host,
-    port,
-    secure: tls,
-    requireTLS: env === 'production' && !LOOPBACK.test(host),
-    ...(user === '' ? {} : { auth: { user, pass: password } }),
-    maxConnections: CONNECTIONS_MAX,
-    connectionTimeout: CONNECT_TIMEOUT_MS,
-    greetingTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SOCKET_TIMEOUT_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
+  // Loaded with the first email: processes that send none do without its megabytes.
+  const open = async () =>
+    (await import('nodemailer')).createTransport({
+      pool: true,
+      host,
+      port,
+      secure: tls,
+      requireTLS: env === 'production' && !LOOPBACK.test(host),
+      ...(user === '' ? {} : { auth: { user, pass: password } }),
+      maxConnections: CONNECTIONS_MAX,
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      greetingTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SOCKET_TIMEOUT_MS,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  let transport: ReturnType<typeof open> | undefined
   return {
     async send({ row, content, rendered }) {
       try {
-        await transport.sendMail({
+        transport ??= open()
+        await (await transport).sendMail({
           // As objects: an address or a name is never parsed as a list.
           from: { name: displayName(content.appName), address: from },
           to: { name: '', address: row.address },
@@ -66,6 +69,6 @@ export function createSmtpSender(
         return outcomeOf(error as MailError)
       }
     },
-    close: () => transport.close(),
+    close: () => void transport?.then((opened) => opened.close()),
   }
 }
