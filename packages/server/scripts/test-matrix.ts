@@ -1,7 +1,8 @@
 /**
  * `npm run test:matrix -- <backend> [--again] [<part of a path>…]`: runs every test file against another database than the
  * embedded one. `<backend>` is `postgres15` (any version that Debian's packages install), or `pgbouncer`: the embedded
- * PostgreSQL behind the PgBouncer that HALFKEY_TEST_PGBOUNCER names. Files that passed are remembered, so that the next run
+ * PostgreSQL behind the PgBouncer that HALFKEY_TEST_PGBOUNCER names, or `halfkey_runtime`: the embedded one, where services
+ * connect as a role that does not own their tables. Files that passed are remembered, so that the next run
  * continues where this one stopped; `--again` starts over.
  */
 import { spawnSync } from 'node:child_process'
@@ -30,8 +31,10 @@ const { values, positionals } = parseArgs({
   options: { again: { type: 'boolean', default: false } },
 })
 const [backend = '', ...parts] = positionals
-if (!/^(postgres\d+|pgbouncer)$/.test(backend)) {
-  console.error('Name a backend: npm run test:matrix -- postgres15 | pgbouncer [--again] [<part of a path>…]')
+if (!/^(postgres\d+|pgbouncer|halfkey_runtime)$/.test(backend)) {
+  console.error(
+    'Name a backend: npm run test:matrix -- postgres15 | pgbouncer | halfkey_runtime [--again] [<part of a path>…]',
+  )
   process.exit(2)
 }
 const STATE = join(CACHE, `halfkey-matrix-${backend}.json`)

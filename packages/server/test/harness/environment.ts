@@ -16,6 +16,20 @@ export function npmEnvironment(): Record<string, string> {
   )
 }
 
+/** A role of the run's PostgreSQL that owns no tables. With HALFKEY_TEST_BACKEND of this name, services under test connect as it. */
+export const RUNTIME_ROLE = 'halfkey_runtime'
+
+/** The settings of a service that connects as the role with fewer rights to a database of this release's schema. */
+export function asRuntimeRole(databaseUrl: string): Record<string, string> {
+  const url = new URL(databaseUrl)
+  url.username = RUNTIME_ROLE
+  return { DATABASE_URL: url.href, HALFKEY_MIGRATE: 'off' }
+}
+
+/** The settings of a service under test for a database of this release's schema. */
+export const settingsFor = (databaseUrl: string): Record<string, string> =>
+  process.env.HALFKEY_TEST_BACKEND === RUNTIME_ROLE ? asRuntimeRole(databaseUrl) : { DATABASE_URL: databaseUrl }
+
 /** Names, in this process, the ways to the run's PostgreSQL where a pooler is in front of it. */
 export const POOLED = 'HALFKEY_TEST_POOLED'
 

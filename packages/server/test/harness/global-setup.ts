@@ -7,8 +7,9 @@ import type { TestProject } from 'vitest/node'
 import { processExists } from '../../src/platform/db/embedded/cluster.ts'
 import { openEmbedded } from '../../src/platform/db/embedded/embedded.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { grantRuntime } from '../../src/platform/db/runtime-role.ts'
 import { debianPrograms, startDebianPostgres } from './debian-postgres.ts'
-import { POOLED } from './environment.ts'
+import { POOLED, RUNTIME_ROLE } from './environment.ts'
 import { openTemporaryFolder } from './open-temporary-folder.ts'
 import { NO_PGBOUNCER, pgbouncerProgram, startPgBouncer } from './pgbouncer-process.ts'
 
@@ -111,6 +112,14 @@ async function startPooler({ connection: { host, port, user, password } }: TestS
   }
 }
 
+/** Gives the role with fewer rights what the service needs of the template, so that services under test can connect as it. */
+async function grantTemplate({ connection }: TestServer): Promise<void> {
+  const owner = new pg.Client({ ...connection, database: 'migrated' })
+  await owner.connect()
+  await grantRuntime(async (text, values) => (await owner.query(text, values)).rows, RUNTIME_ROLE)
+  await owner.end()
+}
+
 /**
  * Starts one real PostgreSQL for the whole run. Each service under test gets its own database in it: a clone of
  * `migrated`, which has this release's schema and nothing else. HALFKEY_TEST_BACKEND names another one than the embedded.
@@ -128,13 +137,16 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   await admin.connect()
   // Tests connect thousands of times. Both sides derive a key each time, usually by 4096 rounds of a hash.
   if (version === undefined || Number(version) >= 16) await admin.query('set scram_iterations = 1')
-  await admin.query(`alter role halfkey createdb password ${admin.escapeLiteral(server.connection.password)}`)
+  const password = admin.escapeLiteral(server.connection.password)
+  await admin.query(`alter role halfkey createdb password ${password}`)
+  await admin.query(`create role ${RUNTIME_ROLE} login password ${password}`)
   if (project.name === 'ordinary')
     for (const [name, value] of Object.entries(SETTINGS)) await admin.query(`alter system set ${name} = ${value}`)
   await admin.query('select pg_reload_conf()')
   await admin.query('create database migrated owner halfkey')
   await admin.end()
   await migrate({ ...server.connection, database: 'migrated' })
+  if (backend === RUNTIME_ROLE) await grantTemplate(server)
   const stopPooler = backend === 'pgbouncer' ? await startPooler(server) : async () => {}
   project.provide('postgres', server.connection)
   return async () => {

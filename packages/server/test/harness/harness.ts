@@ -10,7 +10,7 @@ import { newId } from '../../src/platform/ids.ts'
 import { openLog } from '../../src/platform/observability/log.ts'
 import { type Running, type StartOptions, start } from '../../src/start.ts'
 import { createTenant } from '../../src/tenancy/tenant/service.ts'
-import { pooledUrl, withDirectUrl } from './environment.ts'
+import { pooledUrl, settingsFor, withDirectUrl } from './environment.ts'
 import { hurries, hurry } from './hurry.ts'
 import { recode } from './recode.ts'
 
@@ -175,7 +175,7 @@ export async function startService(
   const config = loadConfig(
     withDirectUrl({
       PORT: '0',
-      DATABASE_URL: databaseUrl,
+      ...(database === null ? { DATABASE_URL: databaseUrl } : settingsFor(databaseUrl)),
       HALFKEY_DATA_DIR: dataDir,
       HALFKEY_DRAIN: '0',
       HALFKEY_RATE_LIMITS: 'off',

@@ -1,6 +1,7 @@
 import type { Config } from '../../platform/config.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { readMigrations } from '../../platform/db/migrate.ts'
+import { connectsAsOwner } from '../../platform/db/runtime-role.ts'
 import { readClockSkewSeconds } from '../../platform/observability/queue-figures.ts'
 import { readMigrationsApplied, readServer, type Server } from './database-store.ts'
 import { checkDisk } from './files.ts'
@@ -125,6 +126,15 @@ async function checkMigrations(db: Db): Promise<{ findings: Finding[]; there: bo
   return { findings, there: missing.length === 0 && changed.length === 0 }
 }
 
+/** A role that owns the tables can change what the service never changes. */
+async function checkRole(db: Db): Promise<Finding> {
+  const check = 'database.role'
+  if (!(await connectsAsOwner(db)))
+    return ok(check, 'The service does not own its tables: it cannot change what is immutable.')
+  const seen = 'The service connects as the owner of its tables, and so could change what is immutable.'
+  return note(check, seen, 'halfkey migrate --grant-to <role>   # see docs/operating.md#a-role-with-fewer-rights')
+}
+
 /** A messenger's sign-in may be a minute ahead at most, a one-time password half a minute off. */
 const SKEW_SECONDS = { warning: 2, problem: 30 }
 
@@ -156,6 +166,7 @@ export async function checkDatabase(
       ...migrations.findings,
       ...checkDurability(server),
       ...checkVacuum(server),
+      ...(migrations.there && embeddedFolder === null ? [await checkRole(db)] : []),
       await checkClock(db),
       ...(folder === null ? [] : checkDisk(folder)),
     ],
