@@ -197,7 +197,7 @@ test('a test event of a chosen kind is sent, and its outcome shown with the rece
   await page.getByRole('button', { name: 'Send test event' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('combobox', { name: 'Event type' }).click()
-  await page.getByRole('option', { name: 'tx.completed' }).click()
+  await page.getByRole('option', { name: 'tx.completed', exact: true }).click()
   await dialog.getByRole('button', { name: 'Send', exact: true }).click()
   await dialog.getByText('thanks a lot').waitFor()
   await dialog.getByText(/^200 in \d+ ms$/).waitFor()
