@@ -2,7 +2,7 @@ import { quoted } from '../security/sealed-values.ts'
 import { type Db, sql } from './db.ts'
 
 /**
- * What the service never changes once it is written, beside primary keys and `created_at`, by table: whoever takes over the
+ * What the service never changes once it is written, beside primary keys, by table: whoever takes over the
  * process, or finds a way to write SQL through it, does not change it either. `all`: rows are only added.
  */
 export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
@@ -74,8 +74,7 @@ function grants(tables: readonly Table[], role: string): string[] {
     `grant usage, select on all sequences in schema public to ${to}`,
     ...tables.flatMap(({ name, columns, key }) => {
       const fixed = FIXED[name] ?? []
-      const changed =
-        fixed === 'all' ? [] : columns.filter((column) => ![...key, 'created_at', ...fixed].includes(column))
+      const changed = fixed === 'all' ? [] : columns.filter((column) => ![...key, ...fixed].includes(column))
       return [
         `grant select, insert${KEPT.includes(name) ? '' : ', delete'} on ${quoted(name)} to ${to}`,
         ...(changed.length === 0
