@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { asRuntimeRole, RUNTIME_ROLE } from '../../../../test/harness/environment.ts'
-import { eventually, type Service, startService } from '../../../../test/harness/harness.ts'
+import { eventually, newDatabase, type Service, startService } from '../../../../test/harness/harness.ts'
 import { type Receiver, startReceiver } from '../../../../test/harness/receiver.ts'
 import { expectStatus, newHolder, newSession, transfer, transfers } from '../../../delegation/delegated.fixture.ts'
 import { newSharedWallet } from '../../../keys/key-shares/key-shares.fixture.ts'
@@ -9,11 +9,14 @@ import { release } from '../../../keys/recovery/recovery.fixture.ts'
 import { FIXED, KEPT } from '../../../platform/db/runtime-role.ts'
 import { runCli } from '../cli.ts'
 
+let database: Awaited<ReturnType<typeof newDatabase>>
 let owner: Service
 let runtime: Service
 let receiver: Receiver
 beforeAll(async () => {
-  owner = await startService({ HALFKEY_ROLE: 'api' })
+  // As the owner, whatever role other services of the run connect as.
+  database = await newDatabase('migrated')
+  owner = await startService({ HALFKEY_ROLE: 'api', DATABASE_URL: database.url })
   receiver = await startReceiver()
   const done = await halfkey('migrate', '--grant-to', RUNTIME_ROLE)
   expect(done, done.err).toMatchObject({ exitCode: 0, out: expect.stringContaining(`Granted to ${RUNTIME_ROLE}`) })
@@ -24,6 +27,7 @@ afterAll(async () => {
   await runtime.stop()
   await receiver.close()
   await owner.stop()
+  await database.drop()
 })
 
 async function halfkey(...args: string[]) {
