@@ -81,6 +81,11 @@ const routes = [
   page('/audit-log', () => import('./pages/audit-log/audit-log-page.tsx'), 'AuditLogPage'),
   page('/settings', () => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   page('/settings/apps/$appId', () => import('./pages/settings/app-page.tsx'), 'AppPage'),
+  page(
+    '/settings/apps/$appId/providers',
+    () => import('./pages/settings/providers/providers-page.tsx'),
+    'ProvidersPage',
+  ),
   page('/settings/apps/$appId/issuers', () => import('./pages/settings/issuers/issuers-page.tsx'), 'IssuersPage'),
 ]
 

@@ -166,6 +166,8 @@ export interface ApiErrors {
   processor_unavailable: 500
   /** These messages contradict the earlier messages. Start again. */
   protocol_violated: 400
+  /** An app can have at most 10 providers. Remove one first. */
+  provider_limit: 409
   /** A quota of your plan is used up. `details` says which one, and what you can do. */
   quota_exceeded: 429
   /** Too many requests. Wait as long as `Retry-After` says, then retry. */

@@ -26,6 +26,10 @@ export type App = Schemas['App']
 export type Logo = Schemas['Logo']
 /** An issuer whose tokens an app takes as a sign-in. */
 export type Issuer = Schemas['Issuer']
+/** A provider with whose accounts users of an app sign in. */
+export type Provider = Schemas['Provider']
+/** Where to send a browser that signs in with a provider. */
+export type ProviderStart = Schemas['ProviderStart']
 /** An account elsewhere that signs a user in. */
 export type Identity = Schemas['Identity']
 /** Who did what to which record, and from where. */

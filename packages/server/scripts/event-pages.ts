@@ -3,12 +3,12 @@ import { EVENT_CATALOGUE, type EventKind, type EventType } from '../src/platform
 /** When each kind is emitted: what has to happen, and what does not emit it. */
 export const WHEN: Record<EventType, string> = {
   'user.created':
-    'By `POST /users`, a sign-up with a passkey or a first sign-in by messenger or email, the first token of an issuer that creates users, the conversion of a guest, and `halfkey users import --events`. A guest is no user yet. Once a user is erased, what is sent of this event has an empty `email`.',
+    'By `POST /users`, a sign-up with a passkey or a first sign-in by messenger, email or provider, the first token of an issuer that creates users, the conversion of a guest, and `halfkey users import --events`. A guest is no user yet. Once a user is erased, what is sent of this event has an empty `email`.',
   'user.updated': 'By `PATCH /users/:id` that changes something. `changed` names the fields, never their values.',
   'user.deleted':
     'By `DELETE /users/:id`, in the transaction that erases the user. Users that go together with their app have no event each.',
   'user.signed_in':
-    'By a passkey, a messenger, a token of a trusted issuer (`exchange`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
+    'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
   'wallet.created': 'When a wallet is recorded, whatever its custody.',
   'wallet.ready': 'When its party is on the ledger: on the embedded ledger together with `wallet.created`.',
   'wallet.signature_required':
@@ -22,7 +22,7 @@ export const WHEN: Record<EventType, string> = {
   'passkey.registered': 'At sign-up with a passkey, and when a user adds one.',
   'passkey.removed': 'By `DELETE /auth/passkeys/:id`. Erasing a user tells `user.deleted` instead.',
   'identity.linked':
-    'By `POST /auth/identities`, and together with `user.created` when the first token of an issuer creates a user. `issuer` is null for a messenger.',
+    'By `POST /auth/identities` and `POST /auth/providers/:id/link`, and together with `user.created` when the first token of an issuer or the first sign-in by a provider creates a user. `issuer` is null for a messenger.',
   'identity.unlinked': 'By `DELETE /auth/identities/:id`. Erasing a user tells `user.deleted` instead.',
   'session.revoked': 'By a log-out, `DELETE /auth/sessions/:id`, a suspension, or a code that was exchanged twice.',
   'session.reuse_detected':
@@ -56,7 +56,7 @@ export const WHEN: Record<EventType, string> = {
   'api_key.revoked': 'By `DELETE /api-keys/:id`. A key that expires emits nothing.',
   'app.created': 'By `POST /apps`.',
   'app.updated':
-    'By `PATCH /apps/:id` that changes something, and when the logo or the trusted issuers change. `changed` names the settings.',
+    'By `PATCH /apps/:id` that changes something, and when the logo, the trusted issuers or the sign-in providers change. `changed` names the settings.',
   'app.deleted': 'By `DELETE /apps/:id`. With `?force=true` its users went too.',
   'custom_domain.verified': 'When the record is found for the first time, or again after a failure.',
   'custom_domain.failed': 'When the daily look has not found it for 72 hours. The domain counts no more from then on.',

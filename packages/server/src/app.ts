@@ -16,6 +16,7 @@ import { identitySlice } from './identity/identities/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
 import { mfaSlice } from './identity/mfa/slice.ts'
 import { passkeySlice } from './identity/passkeys/slice.ts'
+import { providerSlice } from './identity/providers/slice.ts'
 import { sessionSlice } from './identity/sessions/slice.ts'
 import { signInPageRoutes } from './identity/sign-in/routes.ts'
 import { enterFromPage } from './identity/sign-in/serve-page.ts'
@@ -72,6 +73,7 @@ const slices: readonly Slice[] = [
   passkeySlice,
   messengerSlice,
   identitySlice,
+  providerSlice,
   emailSignInSlice,
   emailSlice,
   guestSlice,
@@ -144,7 +146,7 @@ export const plainRoutes: readonly PlainRoute[] = [
 
 /** What the hosted sign-in page needs of the API. */
 const SIGN_IN_PAGE_CALLS =
-  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
+  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
 
 /** Ways in for pages of our own, and for agents. */
 export function entrancesOf(config: Config): readonly Entrance[] {

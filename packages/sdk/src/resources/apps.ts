@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { App, Issuer, Logo, RevokedSessions } from '../models.ts'
+import type { App, Issuer, Logo, Provider, RevokedSessions } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -32,12 +32,44 @@ function issuersOf({ one, list }: Calls) {
   }
 }
 
+function providersOf({ one, list }: Calls) {
+  return {
+    /** Lists the sign-in providers of an app, newest first, without their secrets. Scope `apps:read`. @throws not_found */
+    list: (appId: string, query?: Query<'/apps/{id}/providers', 'get'>, options?: RequestOptions): List<Provider> =>
+      list('/apps/{id}/providers', { path: { id: appId } }, query, options),
+
+    /** Adds a provider. Register its `callbackUrl` there. Scope `apps:write`. @throws issuer_url_blocked, already_exists, provider_limit */
+    create: (appId: string, body: Body<'/apps/{id}/providers', 'post'>, options?: RequestOptions): Promise<Provider> =>
+      one('post', '/apps/{id}/providers', { path: { id: appId }, body }, options),
+
+    /** Gets a provider. Scope `apps:read`. @throws not_found */
+    get: (appId: string, providerId: string, options?: RequestOptions): Promise<Provider> =>
+      one('get', '/apps/{id}/providers/{providerId}', { path: { id: appId, providerId } }, options),
+
+    /** Changes the given fields; arrays are replaced. Scope `apps:write`. @throws not_found */
+    update: (
+      appId: string,
+      providerId: string,
+      body: Body<'/apps/{id}/providers/{providerId}', 'patch'>,
+      options?: RequestOptions,
+    ): Promise<Provider> =>
+      one('patch', '/apps/{id}/providers/{providerId}', { path: { id: appId, providerId }, body }, options),
+
+    /** Removes a provider. Users and their identities stay. Scope `apps:write`. @throws not_found */
+    remove: (appId: string, providerId: string, options?: RequestOptions): Promise<Provider> =>
+      one('delete', '/apps/{id}/providers/{providerId}', { path: { id: appId, providerId } }, options),
+  }
+}
+
 /** Calls of apps. Every method may also throw what any call does: see `HalfkeyError`. */
 export function appsOf(calls: Calls) {
   const { one, list } = calls
   return {
     /** Issuers whose tokens sign users in. */
     issuers: issuersOf(calls),
+
+    /** Providers with whose accounts users sign in: Google, Apple, Microsoft, GitHub, and others with OpenID Connect. */
+    providers: providersOf(calls),
 
     /** Lists apps, newest first. Scope `apps:read`; a key that is bound to an app sees that app only. */
     list: (query?: Query<'/apps', 'get'>, options?: RequestOptions): List<App> => list('/apps', {}, query, options),

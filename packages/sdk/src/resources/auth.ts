@@ -8,6 +8,7 @@ import type {
   MessengerWidget,
   Passkey,
   PasskeyProof,
+  ProviderStart,
   RegistrationChallenge,
   Session,
   SignedIn,
@@ -99,6 +100,32 @@ function identitiesOf({ one, list }: Calls) {
   }
 }
 
+function providersOf({ one }: Calls) {
+  return {
+    /**
+     * Starts a sign-in with a provider: send the browser to `authorizationUrl`. It returns to `redirectUrl` with a `code` for
+     * `exchange` and your `state`, or with `error`. Keep the verifier of `codeChallenge` in the tab. With `purpose: 'link'`, the
+     * code is for `link`. Scope `auth:write`. @throws not_found
+     */
+    start: (
+      id: string,
+      body: Body<'/auth/providers/{id}/start', 'post'>,
+      options?: RequestOptions,
+    ): Promise<ProviderStart> => one('post', '/auth/providers/{id}/start', { path: { id }, body }, options),
+
+    /** Signs in with the ID token that a provider gave to a native app. Scope `auth:write`. @throws token_invalid, issuer_unavailable, identity_unknown, user_suspended */
+    token: (
+      id: string,
+      body: Body<'/auth/providers/{id}/token', 'post'>,
+      options?: RequestOptions,
+    ): Promise<SignedIn> => one('post', '/auth/providers/{id}/token', { path: { id }, body }, options),
+
+    /** Links an account at a provider to the current user, by a code or an ID token. @throws code_invalid, code_expired, token_invalid, already_exists, stronger_sign_in_required, mfa_required, reauthentication_required */
+    link: (id: string, body: Body<'/auth/providers/{id}/link', 'post'>, options?: RequestOptions): Promise<Identity> =>
+      one('post', '/auth/providers/{id}/link', { path: { id }, body }, options),
+  }
+}
+
 function emailOf({ one }: Calls) {
   return {
     /**
@@ -127,6 +154,7 @@ export function authOf(calls: Calls) {
     messenger: messengerOf(calls),
     email: emailOf(calls),
     identities: identitiesOf(calls),
+    providers: providersOf(calls),
     sessions: {
       /** Lists the current user's live sessions, newest first. */
       list: (query?: Query<'/auth/sessions', 'get'>, options?: RequestOptions): List<Session> =>

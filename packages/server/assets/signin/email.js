@@ -1,5 +1,6 @@
 import { ApiError } from './client.js'
 import { focusOn, make } from './dom.js'
+import { pageUrl } from './leaving.js'
 import { digitsOf } from './mfa-form.js'
 import { passkeysWork, register } from './passkeys.js'
 import { endUnused } from './session.js'
@@ -44,12 +45,9 @@ function kept(page) {
   }
 }
 
-/** This page as the email links to it, with the app first; undefined if it is too long for a link. */
+/** This page as the email links to it; undefined if it is too long for a link. */
 function linkUrl(/** @type {string} */ appId) {
-  const query = new URLSearchParams(location.search)
-  query.delete('app')
-  const rest = query.size === 0 ? '' : `&${query}`
-  const { href } = new URL(`/signin?app=${appId}${rest}`, location.origin)
+  const href = pageUrl(appId)
   return href.length > LINK_CHARS_MAX ? undefined : href
 }
 
@@ -219,11 +217,11 @@ function showNotLinked(page, pending, code, error) {
 }
 
 /**
- * A new account has only the mailbox to come back with: a passkey is safer and faster.
+ * A new account has only a mailbox, or an account elsewhere, to come back with: a passkey is safer and faster.
  * @param {import('./page.js').Page} page
  * @param {any} result of the sign-in
  */
-function offerPasskey(page, result) {
+export function offerPasskey(page, result) {
   page.client.adopt(result)
   const place = notice()
   const add = button({ label: 'Create a passkey', kind: 'primary', iconName: 'passkey' })
@@ -244,7 +242,7 @@ function offerPasskey(page, result) {
     make(
       'p',
       { class: 'lead' },
-      'Create a passkey to sign in with your fingerprint, face or screen lock, without an email.',
+      'Create a passkey to sign in with your fingerprint, face or screen lock, and nothing else.',
     ),
     content,
   ])

@@ -1,16 +1,17 @@
 import { make } from './dom.js'
 import { resumeEmail } from './email.js'
 import { cameFromHere, readReturn } from './messenger.js'
+import { resumeProvider } from './provider.js'
 import { showSignIn } from './sign-in.js'
 import { button, notice, runner } from './ui.js'
 
 /**
- * Takes up a sign-in by email or messenger that the page was opened with.
+ * Takes up a sign-in by email, provider or messenger that the page was opened with.
  * @param {import('./page.js').Page} page
  * @returns {boolean} whether there was one
  */
 export function resume(page) {
-  if (resumeEmail(page)) return true
+  if (resumeEmail(page) || resumeProvider(page)) return true
   const returned = readReturn(location.hash)
   if (returned === null) return false
   // What signs somebody in must not stay in the address bar and the history.

@@ -3,6 +3,7 @@ import { showEmail } from './email.js'
 import { icon } from './icons.js'
 import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
+import { providerButtons } from './provider.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 
 const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or choose another way to sign in.'
@@ -92,7 +93,7 @@ function autofill(page, run, submit) {
 }
 
 /**
- * Email, messenger and guest.
+ * Email, providers, messenger and guest.
  * @param {import('./page.js').Page} page
  * @param {ReturnType<typeof runner>} run
  * @param {ReturnType<typeof field>} address
@@ -104,6 +105,7 @@ function otherWays(page, run, address) {
     byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
     ways.push(byEmail)
   }
+  ways.push(...providerButtons(page, run))
   const { messenger } = page.config
   if (messenger !== null) {
     const link = make(

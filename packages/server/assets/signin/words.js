@@ -24,6 +24,8 @@ const WORDS = {
   attestation_invalid: 'The response of your device could not be verified. Please try again.',
   already_exists: 'This already belongs to another account.',
   already_converted: 'This guest account was already saved. Sign in with it instead.',
+  code_invalid: 'That sign-in was already used or began in another tab. Please try again.',
+  code_expired: 'That took a little too long. Please try again.',
   guest_expired: 'This guest session has ended. Go back and start again.',
   user_suspended: 'This account is suspended. Please contact the app’s support.',
   mfa_already_enabled: 'Two-step verification is already on.',

@@ -28,6 +28,7 @@ const ID_PREFIXES = {
   pky: 'passkey',
   idn: 'identity',
   iss: 'trusted issuer',
+  prv: 'sign-in provider',
   eml: 'email',
   job: 'job',
   aud: 'audit entry',

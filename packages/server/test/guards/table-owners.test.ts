@@ -57,7 +57,7 @@ const TABLES: Record<string, readonly string[]> = {
     'counter_increments',
   ],
   'tenancy/api-keys': ['api_keys'],
-  'tenancy/apps': ['app_issuers', 'app_logos', 'apps', 'relying_parties'],
+  'tenancy/apps': ['app_issuers', 'app_logos', 'app_providers', 'apps', 'relying_parties'],
   'tenancy/billing': ['processor_events', 'subscriptions', 'usage_meters'],
   'tenancy/custom-domains': ['custom_domains'],
   'tenancy/tenant': ['tenants'],
@@ -99,6 +99,7 @@ const LISTED = 'a record says which rows of others belong to it: `halfkey record
 /** Who reads a table of others, and why. */
 const FOREIGN_READS: Record<string, string> = {
   'app_issuers ← identity/identities': 'an identity of an issuer that is not trusted is no way in',
+  'app_providers ← identity/identities': 'an account at a provider that the app has no more is no way in',
   'apps ← identity/identities': 'an address is no way in where sign-in by email is off',
   'apps ← identity/passkeys': ONE_STATEMENT,
   'apps ← identity/sessions': ONE_STATEMENT,

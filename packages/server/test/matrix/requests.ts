@@ -17,6 +17,8 @@ export const NOWHERE = 'http://127.0.0.2:49150/hook'
 
 const ISSUER = { issuer: 'https://login.example.com/', jwksUri: 'https://login.example.com/jwks', audiences: ['shop'] }
 
+const PROVIDER = { preset: 'oidc', issuer: 'https://login.example.com/', clientId: 'shop' }
+
 /** Valid bodies where the least that the schema asks for is not enough. */
 const BODIES: Record<string, object> = {
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
@@ -26,6 +28,9 @@ const BODIES: Record<string, object> = {
   'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
   'POST /apps/:id/issuers': { ...ISSUER, issuer: 'https://other.example.com/' },
   'PATCH /apps/:id/issuers/:issuerId': { jit: 'match' },
+  'POST /apps/:id/providers': { ...PROVIDER, issuer: 'https://other.example.com/' },
+  'PATCH /apps/:id/providers/:providerId': { jit: 'match' },
+  'POST /auth/providers/:id/link': { code: 'hk_pl_none', codeVerifier: 'v'.repeat(43) },
   'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
   'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
   'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
@@ -137,7 +142,8 @@ export const OF_NO_APP: readonly string[] = ['templates']
 export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promise<PathIds>> = {
   async apps(tenant) {
     const id = await idOf(tenant, '/apps', { name: 'Shop' })
-    return { id, issuerId: await idOf(tenant, `/apps/${id}/issuers`, ISSUER) }
+    const issuerId = await idOf(tenant, `/apps/${id}/issuers`, ISSUER)
+    return { id, issuerId, providerId: await idOf(tenant, `/apps/${id}/providers`, PROVIDER) }
   },
   'auth/sessions': async (tenant, service) => ({ id: (await signIn(service, tenant)).sessionId }),
   async 'auth/passkeys'(tenant, service) {
@@ -148,6 +154,11 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     return { id: list.body.data[0].id }
   },
   'auth/identities': async (tenant, service) => ({ id: await newIdentity(tenant, service) }),
+  async 'auth/providers'(tenant) {
+    const path = `/apps/${tenant.appId}/providers`
+    const [known] = (await tenant.get(path)).body.data
+    return { id: known?.id ?? (await idOf(tenant, path, PROVIDER)) }
+  },
   guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
   'users/bulk': async (tenant) => ({ id: await idOf(tenant, '/users/bulk', BODIES['POST /users/bulk']) }),
@@ -251,7 +262,7 @@ export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
   [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 /** Of what a record in a path has below it. */
-const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss' }
+const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss', providerId: 'prv' }
 
 /** Ids of the right form that name nothing. */
 export function unknownIds(route: Pick<Route, 'path'>): PathIds {
@@ -260,6 +271,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     'auth/sessions': 'ses',
     'auth/passkeys': 'pky',
     'auth/identities': 'idn',
+    'auth/providers': 'prv',
     guests: 'gst',
     users: 'usr',
     'users/bulk': 'job',

@@ -148,6 +148,11 @@ export const EXTENSIONS = table(`
   GET    /apps/:id/issuers/:issuerId                apps:read         200
   PATCH  /apps/:id/issuers/:issuerId                apps:write        200
   DELETE /apps/:id/issuers/:issuerId                apps:write        200
+  GET    /apps/:id/providers                        apps:read         200
+  POST   /apps/:id/providers                        apps:write        201
+  GET    /apps/:id/providers/:providerId            apps:read         200
+  PATCH  /apps/:id/providers/:providerId            apps:write        200
+  DELETE /apps/:id/providers/:providerId            apps:write        200
   POST   /auth/token/exchange                       auth:write        200
   GET    /auth/identities                           users:act_as      200
   POST   /auth/identities                           users:act_as      201
@@ -156,6 +161,9 @@ export const EXTENSIONS = table(`
   POST   /auth/email/start                          auth:write        200
   POST   /auth/email/verify                         auth:write        200
   POST   /auth/email/link                           users:act_as      200
+  POST   /auth/providers/:id/start                  auth:write        200
+  POST   /auth/providers/:id/token                  auth:write        200
+  POST   /auth/providers/:id/link                   users:act_as      201
   GET    /emails                                    emails:read       200
   GET    /event-types                               event_types:read  200
   POST   /event-types                               event_types:write 201

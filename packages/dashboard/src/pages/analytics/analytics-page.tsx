@@ -32,7 +32,14 @@ function Totals({ totals }: { totals: Analytics['totals'] }) {
   const figures: [string, number][] = [
     ['Active users', totals.activeUsers],
     ['New users', totals.newUsers],
-    ['Sign-ins', totals.signIns.passkey + totals.signIns.messenger + totals.signIns.email + totals.signIns.exchange],
+    [
+      'Sign-ins',
+      totals.signIns.passkey +
+        totals.signIns.messenger +
+        totals.signIns.email +
+        totals.signIns.exchange +
+        totals.signIns.provider,
+    ],
     ['Wallets created', totals.walletsCreated],
     ['Transactions completed', totals.transactionsCompleted],
     ['Transactions failed', totals.transactionsFailed],

@@ -61,6 +61,11 @@ export const CHARTS: readonly Chart[] = [
         days.map((day) => day.signIns.exchange),
         'warn',
       ),
+      line(
+        'With a provider',
+        ['sign-in with a provider', 'sign-ins with a provider'],
+        days.map((day) => day.signIns.provider),
+      ),
     ],
   },
   {
@@ -148,6 +153,7 @@ export function toCsv(days: Day[]): string {
     signInsMessenger: signIns.messenger,
     signInsEmail: signIns.email,
     signInsExchange: signIns.exchange,
+    signInsProvider: signIns.provider,
   }))
   const names = Object.keys(flat[0] ?? {}) as (keyof (typeof flat)[number])[]
   return [names.join(','), ...flat.map((day) => names.map((name) => day[name]).join(','))].join('\r\n')

@@ -40,6 +40,24 @@ function Facts({ app }: { app: App }) {
   )
 }
 
+function Providers({ app }: { app: App }) {
+  return (
+    <Card
+      title="Sign-in providers"
+      description="Users sign in with their account at Google, Apple, Microsoft, GitHub, or another provider."
+      actions={
+        <Link
+          to="/settings/apps/$appId/providers"
+          params={{ appId: app.id } as never}
+          className="text-sm text-accent hover:underline"
+        >
+          Sign-in providers
+        </Link>
+      }
+    />
+  )
+}
+
 function OwnLogin({ app }: { app: App }) {
   return (
     <Card
@@ -136,6 +154,7 @@ export function AppPage() {
         {(loaded) => (
           <>
             <Facts app={loaded} />
+            <Providers app={loaded} />
             <OwnLogin app={loaded} />
             <ServicePin />
             <LogoCard app={loaded} readOnly={!mayWrite} />

@@ -7,6 +7,7 @@ const METHODS: Record<string, string> = {
   messenger: 'messenger',
   email: 'email',
   exchange: 'own login',
+  provider: 'provider',
 }
 
 /** How a user signed in, in words. `user` (they were verified, RFC 8176) goes without saying. */

@@ -1,11 +1,9 @@
-import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { invalid, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount, limitEmail, networkOf } from '../../platform/http/rate-limits/limits.ts'
 import type { MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
-import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
-import { resolveApp, type SignInSettings, signInSettings } from '../../tenancy/apps/service.ts'
+import { isReturnUrl, resolveApp, type SignInSettings, signInSettings } from '../../tenancy/apps/service.ts'
 import type { EmailPurpose } from '../emails/schema.ts'
 import { CODE_MINUTES, queueEmail, requireMailer, sealEmail } from '../emails/service.ts'
 import { requireStepUp } from '../sessions/service.ts'
@@ -32,14 +30,7 @@ async function appOf(deps: Deps, { caller, user }: MaybeUserCall, input: StartEm
 async function linkOf(deps: Deps, tenantId: Id<'ten'>, app: SignInSettings, linkUrl: string | undefined, code: string) {
   if (linkUrl === undefined) return null
   if (URL.parse(linkUrl)?.href !== linkUrl) throw invalid('linkUrl', 'Must be written as browsers write it.')
-  const origins = [
-    new URL(publicUrl(deps.config)).origin,
-    ...(await listDomainOrigins(deps.db, tenantId, app.id as Id<'app'>)),
-  ]
-  const isHosted = origins.some(
-    (origin) => linkUrl.startsWith(`${origin}/signin?app=${app.id}`) && !linkUrl.includes('#'),
-  )
-  if (!isHosted && !app.allowedRedirectUrls.includes(linkUrl))
+  if (!(await isReturnUrl(deps, tenantId, app, linkUrl)))
     throw invalid('linkUrl', "Must be exactly one of the app's allowedRedirectUrls.")
   return `${linkUrl}#email_code=${code}`
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { Egress } from '../../platform/egress/egress.ts'
+import type { Id } from '../../platform/ids.ts'
 import type { IssuerRow } from '../../tenancy/apps/issuers/service.ts'
 import { type IssuerKey, keyFor, readKeySet } from './key-set.ts'
 
@@ -14,6 +15,9 @@ export const REFRESH_MS = 10 * 60_000
 export const KEEP_MS = 60 * 60_000
 /** Issuers whose keys are kept, of all tenants. */
 const ISSUERS_MAX = 1_000
+
+/** Whose keys, and where they are: at `jwks_uri`, or where the metadata at `discovery` says. `id` names the record. */
+export type KeySource = Pick<IssuerRow, 'app_id' | 'issuer' | 'jwks_uri' | 'discovery'> & { id: Id }
 
 /** A token's header, as far as it names a key. */
 export interface KeyName {
@@ -59,7 +63,7 @@ async function discover(deps: Fetcher, url: string, issuer: string): Promise<Fet
   return fetchJson(deps, metadata.jwks_uri)
 }
 
-async function fetchKeys(deps: Fetcher, row: IssuerRow): Promise<readonly IssuerKey[] | string> {
+async function fetchKeys(deps: Fetcher, row: KeySource): Promise<readonly IssuerKey[] | string> {
   const fetched =
     row.discovery === null ? await fetchJson(deps, row.jwks_uri ?? '') : await discover(deps, row.discovery, row.issuer)
   if ('problem' in fetched) return fetched.problem
@@ -74,17 +78,17 @@ export interface IssuerKeys {
    * Gets the key that a token names, if it is not there: with one request for any number of tokens and, counted from the
    * last one, not before the floor. Never throws. Waits only if it is needed. Call it outside a transaction.
    */
-  prepare(deps: Fetcher, row: IssuerRow, name: KeyName): Promise<void>
+  prepare(deps: Fetcher, row: KeySource, name: KeyName): Promise<void>
   /** The key among those that are there. `unavailable`: there are none, or only ones that are too old. */
-  find(row: IssuerRow, name: KeyName): ReturnType<typeof keyFor> | 'unavailable'
+  find(row: KeySource, name: KeyName): ReturnType<typeof keyFor> | 'unavailable'
 }
 
 function createIssuerKeys(): IssuerKeys {
   const entries = new LRUCache<string, Entry>({ max: ISSUERS_MAX })
   // Another address of the keys means other keys.
-  const keyOf = (row: IssuerRow) => `${row.id} ${row.jwks_uri ?? ''} ${row.discovery ?? ''}`
+  const keyOf = (row: KeySource) => `${row.id} ${row.jwks_uri ?? ''} ${row.discovery ?? ''}`
 
-  function entryOf(row: IssuerRow): Entry {
+  function entryOf(row: KeySource): Entry {
     const known = entries.get(keyOf(row))
     if (known !== undefined) return known
     const entry: Entry = { keys: [], fetchedAt: null, attemptedAt: null, fetching: null }
@@ -92,7 +96,7 @@ function createIssuerKeys(): IssuerKeys {
     return entry
   }
 
-  async function fetchInto(entry: Entry, deps: Fetcher, row: IssuerRow) {
+  async function fetchInto(entry: Entry, deps: Fetcher, row: KeySource) {
     try {
       const keys = await fetchKeys(deps, row)
       if (typeof keys === 'string') {

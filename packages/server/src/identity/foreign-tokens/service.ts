@@ -5,10 +5,11 @@ import type { Id } from '../../platform/ids.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import { type IssuerRow, trustedIssuer } from '../../tenancy/apps/issuers/service.ts'
 import { claimAt, saysMfa, textAt } from './claims.ts'
-import { issuerKeys, type KeyName } from './issuer-keys.ts'
+import { issuerKeys, type KeyName, type KeySource } from './issuer-keys.ts'
 import type { TokenUse } from './store.ts'
 
-export { deleteOldTokens, tokenUsed, useToken } from './store.ts'
+export { textAt } from './claims.ts'
+export { deleteOldTokens, type TokenUse, tokenUsed, useToken } from './store.ts'
 
 export const FOREIGN_TOKEN_ERRORS = {
   issuer_unavailable: [400, 'The keys of the issuer cannot be fetched at present. Retry in some seconds.'],
@@ -32,6 +33,7 @@ const KEYS_IN_HEADER = ['jwk', 'jku', 'x5c', 'x5u'] as const
 
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+const ID_TOKEN = 'urn:ietf:params:oauth:token-type:id_token'
 
 /**
  * What a token says that it is, by its `typ` (RFC 8725, section 3.11; RFC 9068, section 2.1), and as what it may be sent.
@@ -75,6 +77,7 @@ type Reason =
   | 'expired'
   | 'not_yet_valid'
   | 'claims'
+  | 'nonce'
   | 'used'
 
 const WORDS: Record<Reason, string> = {
@@ -88,12 +91,16 @@ const WORDS: Record<Reason, string> = {
   expired: 'It has expired, or is older than `maxTokenAgeSeconds`.',
   not_yet_valid: 'It is not valid yet: `nbf` or `iat` is in the future.',
   claims: 'A claim is missing or not of its type: `exp`, `iat`, or what identifies the user.',
+  nonce: 'Its `nonce` is not the SHA-256 of the nonce that was sent.',
   used: 'It was already used. Get a new one from the issuer.',
 }
 
 /** The refusal of a token, with its reason for the developer. */
 export const tokenInvalid = (reason: Reason): HttpError =>
   fail('token_invalid', [{ field: 'subject_token', code: `token_${reason}`, message: WORDS[reason] }])
+
+/** Whose token is expected, where its keys are, and for whom it may be. */
+export type TokenSource = KeySource & Pick<IssuerRow, 'audiences' | 'max_token_age_seconds'>
 
 interface Header extends KeyName {
   typ: string
@@ -159,7 +166,7 @@ function reasonOf(error: unknown): Reason | undefined {
 }
 
 /** Verifies signature, issuer, audience and times. @throws token_invalid, issuer_unavailable */
-async function verify(deps: Deps, token: string, header: Header, issuer: IssuerRow): Promise<JWTPayload> {
+async function verify(deps: Deps, token: string, header: Header, issuer: TokenSource): Promise<JWTPayload> {
   const key = issuerKeys(deps).find(issuer, header)
   if (key === 'unavailable') throw fail('issuer_unavailable')
   if (key === undefined) throw tokenInvalid('key')
@@ -179,6 +186,31 @@ async function verify(deps: Deps, token: string, header: Header, issuer: IssuerR
     if (reason === undefined) throw error
     throw tokenInvalid(reason)
   }
+}
+
+/** An ID token's header, if it is of a kind that is accepted at all. @throws token_invalid */
+function readIdHeader(token: string): Header {
+  const header = readHeader(token)
+  requireType(header, ID_TOKEN)
+  return header
+}
+
+/** Fetches the key that an ID token names, if it is not known: outside of any transaction. @throws token_invalid */
+export async function prepareIdToken(deps: Deps, source: KeySource, token: string): Promise<void> {
+  await issuerKeys(deps).prepare(deps, source, readIdHeader(token))
+}
+
+/**
+ * Verifies signature, issuer, audience and times of an ID token (OpenID Connect Core, section 3.1.3.7), and that no other party
+ * is authorized by it. Its key must be there: call `prepareIdToken` before. The nonce is for the caller to compare.
+ * @throws token_invalid, issuer_unavailable
+ */
+export async function verifyIdToken(deps: Deps, source: TokenSource, token: string): Promise<JWTPayload> {
+  const claims = await verify(deps, token, readIdHeader(token), source)
+  if (claims.events !== undefined || claims.cnf !== undefined) throw tokenInvalid('type')
+  const isForOthers = Array.isArray(claims.aud) && claims.aud.some((one) => !source.audiences.includes(one))
+  if (isForOthers) throw tokenInvalid('audience')
+  return claims
 }
 
 /** The token's single use. It is remembered for as long as the token would be accepted. */

@@ -23,12 +23,12 @@ export const Identity = z
     id: z.string().meta({ example: 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs' }),
     userId: z.string(),
     appId: z.string(),
-    provider: z.enum(['telegram', 'email', 'issuer']).meta({
+    provider: z.enum(['telegram', 'email', 'issuer', 'oidc']).meta({
       description:
-        'What shows who the user is: an account of the messenger, an email address, or a token of an issuer that the app trusts.',
+        'What shows who the user is: an account of the messenger, an email address, a token of an issuer that the app trusts, or an account at a sign-in provider of the app (`oidc`; GitHub counts as one).',
     }),
     issuer: z.string().nullable().meta({
-      description: 'The `iss` of its tokens; null for a messenger and an email address.',
+      description: 'The `iss` of its tokens, or the address of GitHub; null for a messenger and an email address.',
       example: 'https://login.example.com/',
     }),
     subject: z

@@ -152,12 +152,15 @@ export async function deleteIdentity(
 const addressWorks = sql`exists (
   select from users o where o.tenant_id = i.tenant_id and o.id = i.user_id and o.email_key = i.subject and o.email_verified)`
 
-/** Neither does an identity of an issuer whose tokens are refused, nor an address where sign-in by email is off. */
+/** Neither does an identity of an issuer or provider that is refused, nor an address where sign-in by email is off. */
 const worksNow = sql`
   case i.provider
     when 'issuer' then exists (
       select from app_issuers t
       where t.tenant_id = i.tenant_id and t.app_id = i.app_id and t.issuer = i.issuer and t.jit <> 'refuse')
+    when 'oidc' then exists (
+      select from app_providers p
+      where p.tenant_id = i.tenant_id and p.app_id = i.app_id and p.issuer = i.issuer and p.jit <> 'refuse')
     when 'email' then ${addressWorks} and exists (
       select from apps a where a.tenant_id = i.tenant_id and a.id = i.app_id and (a.email ->> 'enabled')::boolean)
     else true end`
@@ -178,7 +181,7 @@ export async function isWayIn(db: Db, tenantId: Id<'ten'>, id: Id<'idn'>): Promi
 
 /** What is known of how a user can sign in. */
 export interface WaysIn {
-  /** Issuers that can sign the user in at present. */
+  /** Issuers and providers that can sign the user in at present. */
   issuers: string[]
   messenger: boolean
   email: boolean
@@ -191,7 +194,7 @@ export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Prom
   return db.one<WaysIn>(sql`
     select array(
         select distinct i.issuer from identities i
-        where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'issuer' and ${worksNow} order by i.issuer) as issuers,
+        where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider in ('issuer', 'oidc') and ${worksNow} order by i.issuer) as issuers,
       exists (select from identities i where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'telegram') as messenger,
       exists (
         select from identities i

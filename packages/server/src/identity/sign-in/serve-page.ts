@@ -10,6 +10,7 @@ import type { EntranceRequest, PlainAnswer, PlainRequest } from '../../platform/
 import type { Id } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { activeProviders } from '../../tenancy/apps/providers/service.ts'
 import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
 import { canSend } from '../emails/service.ts'
 import { loginUrl } from '../messenger/service.ts'
@@ -44,7 +45,9 @@ const html = (status: number, body: string, headers: Record<string, string> = {}
   body,
 })
 
-const refusal = (status: number, title: string, message: string) => html(status, renderSignInError({ title, message }))
+/** A page that says why nothing happened. It leads nowhere. */
+export const refusal = (status: number, title: string, message: string) =>
+  html(status, renderSignInError({ title, message }))
 
 /** The redirect of a link, or a message that says what is wrong with it. */
 function redirectOf(app: SignInSettings, query: URLSearchParams): SignInPageConfig['redirect'] | string {
@@ -100,11 +103,32 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
   const redirect = redirectOf(app, query)
   if (typeof redirect === 'string') return refusal(400, 'This sign-in link does not work', redirect)
   const email = app.email.enabled && canSend(deps, app)
-  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, redirect }
+  const providers = (await activeProviders(deps, { tenantId, appId })).map(({ id, preset, name }) => ({
+    id,
+    preset,
+    name,
+  }))
+  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, providers, redirect }
   return html(200, renderSignInPage(config))
 }
 
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
+
+/** The hosted pages of an app as a caller, with the rights of a publishable key. */
+export function pageCaller(tenantId: Id<'ten'>, appId: Id<'app'>): KeyHolder {
+  return {
+    tenantId,
+    keyId: `key_signin_${appId}`,
+    name: 'Hosted sign-in page',
+    keyType: 'publishable',
+    scopes: [],
+    appId,
+    allowedIps: [],
+    allowedOrigins: [],
+    domainOrigins: [],
+    expiresAtMs: null,
+  }
+}
 
 /**
  * The caller of requests from the hosted page: its app, with the rights of a publishable key. Other pages cannot call:
@@ -123,16 +147,5 @@ export async function enterFromPage(deps: Deps, { headers }: EntranceRequest): P
     isOwn || tenantId === undefined ? [] : await listDomainOrigins(deps.db, tenantId, appId as Id<'app'>)
   if (!isOwn && (typeof origin !== 'string' || !domainOrigins.includes(origin))) throw fail('origin_not_allowed')
   if (tenantId === undefined) throw fail('not_found')
-  return {
-    tenantId,
-    keyId: `key_signin_${appId}`,
-    name: 'Hosted sign-in page',
-    keyType: 'publishable',
-    scopes: [],
-    appId: appId as Id<'app'>,
-    allowedIps: [],
-    allowedOrigins: [],
-    domainOrigins,
-    expiresAtMs: null,
-  }
+  return { ...pageCaller(tenantId, appId as Id<'app'>), domainOrigins }
 }

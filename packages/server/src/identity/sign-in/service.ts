@@ -10,6 +10,7 @@ import { findUserRecord } from '../users/service.ts'
 import type { CreateCode, Exchange, SignInCode } from './schema.ts'
 import * as store from './store.ts'
 
+export { pageCaller, refusal } from './serve-page.ts'
 export { deleteOldCodes } from './store.ts'
 
 export const SIGN_IN_ERRORS = {
@@ -37,17 +38,23 @@ export async function createCode(
   if (user.sessionId === null)
     throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
   await requireRecentSignIn(deps, caller, user)
-  const code = `hk_sc_${randomBytes(32).toString('base64url')}`
-  const expiresAt = new Date(deps.now().getTime() + CODE_MS)
-  await store.insertCode(deps.db, {
+  return handOver(deps, {
     tenant_id: caller.tenantId,
-    hash: sha256(code),
     app_id: user.appId,
     session_id: user.sessionId,
     redirect_uri: input.redirectUri,
     code_challenge: input.codeChallenge,
-    expires_at: expiresAt,
   })
+}
+
+/**
+ * Creates the code that hands a session that has just begun over to who asked for it: as `createCode`, for a sign-in that ends
+ * at another place than the hosted page. The redirect is checked.
+ */
+export async function handOver(deps: Deps, session: Omit<store.CodeRow, 'hash' | 'expires_at' | 'used_at' | 'mac'>) {
+  const code = `hk_sc_${randomBytes(32).toString('base64url')}`
+  const expiresAt = new Date(deps.now().getTime() + CODE_MS)
+  await store.insertCode(deps.db, { ...session, hash: sha256(code), expires_at: expiresAt })
   return { code, expiresAt: expiresAt.toISOString() }
 }
 

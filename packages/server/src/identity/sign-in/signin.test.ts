@@ -198,7 +198,7 @@ test('only the page itself may call as the page', async () => {
   expectError(await call(service.url, 'POST', '/signin/api/auth/refresh', { body: refresh }), 404, 'not_found')
   expectError(await page({ ...tenant, appId: 'app_x' }, '/auth/refresh', refresh), 404, 'not_found')
   expectError(await page(tenant, '/users', {}), 404, 'not_found')
-  expectError(await page(tenant, '/auth/exchange', {}), 404, 'not_found')
+  expectError(await page(tenant, '/auth/token/exchange', {}), 404, 'not_found')
   expectError(await page(tenant, '/guests/cleanup', {}), 404, 'not_found')
   const preflight = await call(service.url, 'OPTIONS', '/signin/api/auth/refresh', {
     headers: { origin: 'https://evil.example' },

@@ -13,6 +13,7 @@ const toCounts = (row: Record<Counter, number>): Counts => ({
     messenger: row.sign_ins_messenger,
     email: row.sign_ins_email,
     exchange: row.sign_ins_exchange,
+    provider: row.sign_ins_provider,
   },
   guests: row.guests,
   guestsConverted: row.guests_converted,

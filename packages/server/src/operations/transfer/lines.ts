@@ -41,6 +41,7 @@ const RENAMED: Readonly<Record<string, string>> = { audit_notes: 'audit_only_ent
 const ADDED: ReadonlySet<string> = new Set([
   'app_issuers',
   'app_logos',
+  'app_providers',
   'event_types',
   'ledger_chain',
   'ledger_heads',
@@ -51,7 +52,7 @@ const ADDED: ReadonlySet<string> = new Set([
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  analytics_daily: ['sign_ins_email', 'sign_ins_exchange'],
+  analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider'],
   apps: ['branding', 'budgets', 'email', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],

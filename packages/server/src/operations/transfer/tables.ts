@@ -35,6 +35,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   apps: 'copied',
   app_logos: 'copied',
   app_issuers: 'copied',
+  app_providers: 'copied',
   users: 'copied',
   wallets: 'copied',
   wallet_spending: 'copied',
@@ -133,6 +134,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   apps: { mac: null, version: null },
   identities: { mac: null },
   app_issuers: { mac: null, version: null },
+  app_providers: { mac: null, version: null },
   // Transaction ids count within one server.
   ledger_updates: { xid: null },
   ledger_heads: { read_xid: null, read_offset: null },

@@ -137,6 +137,9 @@ const ODD: Record<string, string> = {
 /** Columns that take some texts only. */
 const GIVEN: Record<string, string> = {
   'app_issuers.app_id': '(select min(id) from apps where tenant_id = $1)',
+  'app_providers.app_id': '(select min(id) from apps where tenant_id = $1)',
+  // What another key seals opens for nobody.
+  'app_providers.client_secret_sealed': 'null',
   'app_logos.app_id': '(select min(id) from apps where tenant_id = $1)',
   'counter_increments.metric': "'api_requests'",
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',

@@ -5,7 +5,7 @@ import { readJoined, readRecord, sealed } from './records/access.ts'
 import { CHALLENGE_RECORD } from './records/challenge-record.ts'
 import { recordColumns } from './records/kind.ts'
 
-/** Something that has to be answered within five minutes, once. */
+/** Something that has to be answered within minutes, once. */
 export interface Challenge<Data> {
   id: Id<'chl'>
   appId: Id<'app'>
@@ -16,9 +16,17 @@ export interface Challenge<Data> {
   over: boolean
 }
 
-export type ChallengeKind = 'passkey_registration' | 'passkey_login' | 'mfa' | 'wallet' | 'recovery'
+export type ChallengeKind =
+  | 'passkey_registration'
+  | 'passkey_login'
+  | 'mfa'
+  | 'wallet'
+  | 'recovery'
+  | 'provider_start'
+  | 'provider_return'
+  | 'provider_link'
 
-/** How long a challenge can be answered. */
+/** How long a challenge can be answered, unless it says otherwise. */
 export const CHALLENGE_MS = 5 * 60_000
 
 /** Stores a challenge. `data` is what its answer will be held against. */
@@ -31,10 +39,12 @@ export async function createChallenge<Data extends object>(
     kind: ChallengeKind
     userId: Id<'usr'> | null
     data: Data
+    /** How long it can be answered. Default: `CHALLENGE_MS`. */
+    forMs?: number
   },
 ): Promise<{ id: Id<'chl'>; expiresAt: Date }> {
   const id = newId('chl')
-  const expiresAt = new Date(now.getTime() + CHALLENGE_MS)
+  const expiresAt = new Date(now.getTime() + (input.forMs ?? CHALLENGE_MS))
   const row = await sealed(db, CHALLENGE_RECORD, {
     tenant_id: input.tenantId,
     id,

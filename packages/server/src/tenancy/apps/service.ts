@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { publicUrl } from '../../platform/config.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { AppScope } from '../../platform/db/page.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -8,6 +9,7 @@ import { existing, failures, notFoundField, pathId } from '../../platform/http/e
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
+import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { forgetBudgets } from './budgets.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
@@ -169,6 +171,28 @@ export type SignInSettings = Pick<
   botTokenSealed: Buffer | null
   /** The sealed secret of the app's sender of emails (context: `email webhook secret`, tenant, app); null if there is none. */
   emailWebhookSecretSealed: Buffer | null
+}
+
+/**
+ * Whether a browser may be sent to a URL after a sign-in: exactly one of the app's redirect URLs, or the hosted sign-in page of
+ * this app, on the service's own origin or a domain of the app. It must be written as browsers write it.
+ */
+export async function isReturnUrl(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  app: Pick<SignInSettings, 'id' | 'allowedRedirectUrls'>,
+  url: string,
+): Promise<boolean> {
+  if (app.allowedRedirectUrls.includes(url)) return true
+  if (URL.parse(url)?.href !== url || url.includes('#')) return false
+  const origins = [
+    new URL(publicUrl(deps.config)).origin,
+    ...(await listDomainOrigins(deps.db, tenantId, app.id as Id<'app'>)),
+  ]
+  return origins.some((origin) => {
+    const page = `${origin}/signin?app=${app.id}`
+    return url === page || url.startsWith(`${page}&`)
+  })
 }
 
 /** The settings of a tenant's app. @throws not_found (names `field`) */

@@ -98,6 +98,11 @@ async function sealEverything(service: Service) {
   expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { email: sender }), 200)
   const key = await tenant.newKey({ publishable: true })
   expectStatus(await tenant.post('/auth/email/start', { email: 'ada@example.com' }, { key }), 200)
+  // What proves the app to a sign-in provider.
+  const redirectUrl = 'https://shop.example.com/signed-in'
+  expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { allowedRedirectUrls: [redirectUrl] }), 200)
+  const github = { preset: 'github', issuer: receiver.url, clientId: 'shop', clientSecret: 'of the client' }
+  const provider = expectStatus(await tenant.post(`/apps/${tenant.appId}/providers`, github), 201)
   const holder = await newHolder(tenant)
   const tenantId = tenant.tenantId as Id<'ten'>
   const { publicKey: proofKey } = await proofSigner(service.deps.db, service.deps, tenantId)
@@ -135,6 +140,11 @@ async function sealEverything(service: Service) {
       expect(() => new Webhook(secret as string).verify(got.body, got.headers)).not.toThrow()
     const email = await receiver.until('the email', ({ path }) => path === emailsAt)
     expect(() => new Webhook(webhook.secret as string).verify(email.body, email.headers)).not.toThrow()
+    const start = { redirectUrl, codeChallenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' }
+    const { authorizationUrl } = await post(`/auth/providers/${provider.id}/start`, start)
+    const { pathname, search } = new URL(authorizationUrl as string)
+    const begun = await fetch(`${other.url}${pathname}${search}`, { redirect: 'manual' })
+    expect(begun.headers.get('location')).toMatch(/\/login\/oauth\/authorize\?/)
     const person = { id: '77', first_name: 'Ada', auth_date: shop.date() }
     const signedIn = await post('/auth/messenger/verify', widget(shop.token, person))
     expect(signedIn.accessToken).toEqual(expect.any(String))

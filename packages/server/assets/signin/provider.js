@@ -1,0 +1,104 @@
+import { make } from './dom.js'
+import { offerPasskey } from './email.js'
+import { markReturn, pageUrl, takeReturn } from './leaving.js'
+import { passkeysWork } from './passkeys.js'
+import { showSignIn } from './sign-in.js'
+import { button, notice, runner } from './ui.js'
+
+/** The server's redirect URLs have at most so many characters. */
+const URL_CHARS_MAX = 2_048
+
+/** Why a provider's sign-in came back without one. The rest is told in general words. */
+const REFUSALS = {
+  access_denied: 'You did not continue there, so you are not signed in. You can try again.',
+  identity_unknown: 'No account here belongs to that one. Sign in another way.',
+  user_suspended: 'This account is suspended. Please contact the app’s support.',
+  guest_expired: 'This guest session has ended. Go back and start again.',
+}
+
+/**
+ * A button for each provider.
+ * @param {import('./page.js').Page} page
+ * @param {ReturnType<typeof runner>} run
+ */
+export function providerButtons(page, run) {
+  return page.config.providers.map(({ id, name }) => {
+    const go = button({ label: `Continue with ${name}`, kind: 'secondary', iconName: 'person' })
+    go.addEventListener('click', () => run(go, 'One moment…', () => leaveFor(page, id)))
+    return go
+  })
+}
+
+/** @param {ArrayBuffer | Uint8Array} bytes */
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replace(/\+/g, '-')
+    .replace(/\//g, '_')
+    .replace(/=+$/, '')
+
+/**
+ * Goes to the provider. This tab keeps the verifier of the code that comes back, so that no other one can use it, and nobody can
+ * send this one a code of theirs.
+ * @param {import('./page.js').Page} page
+ * @param {string} id
+ */
+async function leaveFor(page, id) {
+  const redirectUrl = pageUrl(page.config.appId)
+  if (redirectUrl.length > URL_CHARS_MAX) throw new Error('the address of this page is too long to come back to')
+  const codeVerifier = base64url(crypto.getRandomValues(new Uint8Array(32)))
+  const codeChallenge = base64url(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(codeVerifier)))
+  const { authorizationUrl } = await page.client.call('POST', `auth/providers/${id}/start`, {
+    redirectUrl,
+    codeChallenge,
+  })
+  markReturn({ codeVerifier, redirectUrl })
+  location.assign(authorizationUrl)
+  // Until the browser has left, the button stays busy.
+  await new Promise(() => undefined)
+}
+
+/**
+ * Takes up a sign-in that came back from a provider.
+ * @param {import('./page.js').Page} page
+ * @returns {boolean} whether there was one
+ */
+export function resumeProvider(page) {
+  const kept = takeReturn()
+  const query = new URLSearchParams(location.search)
+  // Ours are the last ones: a link to this page may have others before them.
+  const [code, error] = [query.getAll('code').at(-1), query.getAll('error').at(-1)]
+  if (code === undefined && error === undefined) return false
+  if (kept === null) {
+    // What signs somebody in must not stay in the address bar and the history.
+    query.delete('code')
+    query.delete('error')
+    history.replaceState(null, '', `${location.pathname}?${query}`)
+    return false
+  }
+  history.replaceState(null, '', kept.redirectUrl)
+  if (code === undefined) {
+    showSignIn(page, { still: true, said: REFUSALS[error ?? ''] ?? 'That sign-in did not work. Please try again.' })
+    return true
+  }
+  finish(page, { code, ...kept })
+  return true
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {{ code: string, codeVerifier: string, redirectUrl: string }} returned
+ */
+function finish(page, { code, codeVerifier, redirectUrl }) {
+  const place = notice()
+  const back = button({ label: 'Sign in another way', kind: 'quiet' })
+  const content = make('div', { class: 'stack' }, place.element, back)
+  back.addEventListener('click', () => showSignIn(page))
+  const run = runner(content, place)
+  page.show([make('h1', { dir: 'auto' }, `Signing in to ${page.config.appName}`), content], { still: true })
+  run(null, '', async () => {
+    const body = { code, codeVerifier, redirectUri: redirectUrl }
+    const result = await page.client.call('POST', 'auth/exchange', body)
+    if (result.isNewUser && passkeysWork()) offerPasskey(page, result)
+    else page.signedIn(result)
+  })
+}

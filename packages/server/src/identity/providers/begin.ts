@@ -1,0 +1,76 @@
+import type { Deps } from '../../platform/deps.ts'
+import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
+import { type Id, isId } from '../../platform/ids.ts'
+import { createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
+import { activeProvider, type ProviderRow, placeOfProvider } from '../../tenancy/apps/providers/service.ts'
+import { refusal } from '../sign-in/service.ts'
+import { bindingCookie } from './browser-binding.ts'
+import { authorizationUrl, clientOf } from './client/client.ts'
+import { type BegunFlow, browserHashOf, deriveFrom, type Flow, newBrowserSecret, RETURN_MS } from './flow.ts'
+import { returnedWith } from './return.ts'
+
+/** The page of a link that leads nowhere. It names no address to go on to: nothing in such a link is followed. */
+export const stale = (): PlainAnswer =>
+  refusal(
+    400,
+    'This sign-in does not work any more',
+    'It was already used, has expired, or began in another browser. Go back to the app and sign in again.',
+  )
+
+/** A redirect that is not kept, and that does not say where it came from. */
+export const redirect = (location: string, setCookie: string | null): PlainAnswer => ({
+  status: 303,
+  contentType: 'text/plain; charset=utf-8',
+  headers: {
+    location,
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    ...(setCookie === null ? {} : { 'set-cookie': setCookie }),
+  },
+  body: '',
+})
+
+/** The provider that a path names, with its app. Undefined if nobody signs in by it. */
+export async function providerAt(deps: Deps, path: string): Promise<ProviderRow | undefined> {
+  const id = path.split('/')[3] ?? ''
+  const place = await placeOfProvider(deps, id)
+  return place && activeProvider(deps, place, id)
+}
+
+/** The flow that a link names, used up. Undefined if there is none any more. */
+async function takeFlow(deps: Deps, row: ProviderRow, text: string) {
+  if (!isId('chl', text)) return undefined
+  const of = { tenantId: row.tenant_id, appId: row.app_id, kind: 'provider_start', id: text } as const
+  const flow = await takeChallenge<Flow>(deps.db, deps.now(), of)
+  return flow === undefined || flow.over || flow.data.providerId !== row.id ? undefined : flow
+}
+
+/** Sends a browser to the provider: with a secret of its own, to which the answer is bound. */
+async function toProvider(deps: Deps, row: ProviderRow, userId: Id<'usr'> | null, flow: Flow): Promise<PlainAnswer> {
+  const client = await clientOf(deps, row)
+  const secret = newBrowserSecret()
+  const data: BegunFlow = { ...flow, browserHash: browserHashOf(secret) }
+  const { tenant_id: tenantId, app_id: appId } = row
+  const begun = await createChallenge(deps.db, deps.now(), {
+    tenantId,
+    appId,
+    kind: 'provider_return',
+    userId,
+    data,
+    forMs: RETURN_MS,
+  })
+  const { href } = authorizationUrl(deps, row, client, deriveFrom(secret, begun.id))
+  return redirect(href, bindingCookie(deps, begun.id, secret))
+}
+
+/** `GET /signin/providers/:id/begin`: where `authorizationUrl` leads. */
+export async function beginAtProvider(deps: Deps, { path, queryText }: PlainRequest): Promise<PlainAnswer> {
+  const row = await providerAt(deps, path)
+  const flow = row && (await takeFlow(deps, row, new URLSearchParams(queryText).get('flow') ?? ''))
+  if (row === undefined || flow === undefined) return stale()
+  try {
+    return await toProvider(deps, row, flow.userId, flow.data)
+  } catch (error) {
+    return redirect(returnedWith(deps, row, flow.data, error), null)
+  }
+}
