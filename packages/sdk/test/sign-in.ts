@@ -126,10 +126,11 @@ export async function useEmail(
   clientOf: ClientOf,
 ): Promise<void> {
   await client.apps.update(tenant.appId, { email: { enabled: true } })
-  const codeFor = (address: string) =>
+  const codeFor = (address: string, purpose?: string) =>
     eventually('the email', async () => {
-      const { body } = await call(service.url, 'GET', '/dev/mail.json')
-      return body.find(({ to }: { to: string }) => to === address)?.code as string | undefined
+      const mails: { to: string; purpose: string; code: string }[] = (await call(service.url, 'GET', '/dev/mail.json'))
+        .body
+      return mails.find((mail) => mail.to === address && (purpose ?? mail.purpose) === mail.purpose)?.code
     })
   const { email } = client.auth
   const { challengeId } = await email.start({ email: 'codes@example.com' })
@@ -141,7 +142,17 @@ export async function useEmail(
   const asked = await mine.start({ email: 'linked@example.com', purpose: 'link' })
   const linked = await mine.link({ challengeId: asked.challengeId, code: await codeFor('linked@example.com') })
   expect(linked).toMatchObject({ id: guest.userId, email: 'linked@example.com', emailVerified: true })
+  const begun = await mine.start({ email: 'changed@example.com', purpose: 'change' })
+  const changed = await mine.change({
+    challengeId: begun.challengeId,
+    code: await codeFor('changed@example.com'),
+    currentChallengeId: begun.currentChallengeId as string,
+    currentCode: await codeFor('linked@example.com', 'change_current'),
+  })
+  expect(changed).toMatchObject({ id: guest.userId, email: 'changed@example.com' })
   expect((await client.emails.list({ status: 'sent' })).data.map(({ address }) => address)).toEqual([
+    expect.stringMatching(/^(linked|changed)@/),
+    expect.stringMatching(/^(linked|changed)@/),
     'linked@example.com',
     'codes@example.com',
   ])

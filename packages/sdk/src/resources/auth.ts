@@ -143,6 +143,14 @@ function emailOf({ one }: Calls) {
     /** Makes the address a way to sign in of the current user. @throws invalid_code, challenge_expired, already_exists */
     link: (body: Body<'/auth/email/link', 'post'>, options?: RequestOptions): Promise<User> =>
       one('post', '/auth/email/link', { body }, options),
+
+    /**
+     * Replaces the current user's address, after `start` with `purpose: 'change'`: with the code sent to the new address and, if
+     * `currentChallengeId` was not null, the one sent to the old address.
+     * @throws invalid_code, challenge_expired, already_exists
+     */
+    change: (body: Body<'/auth/email/change', 'post'>, options?: RequestOptions): Promise<User> =>
+      one('post', '/auth/email/change', { body }, options),
   }
 }
 

@@ -23,7 +23,7 @@ export function showAccount(page, { said } = {}) {
       place.element,
       ...(isGuest
         ? [saveAccountPart(page, again)]
-        : [passkeysPart(page), ...(page.config.email ? [emailPart(page)] : []), twoStepPart(page)]),
+        : [passkeysPart(page), ...(page.config.email ? [emailPart(page, again)] : []), twoStepPart(page)]),
       sessionsPart(page),
     ],
     { wide: true },

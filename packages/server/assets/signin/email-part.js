@@ -1,3 +1,4 @@
+import { ApiError } from './client.js'
 import { make } from './dom.js'
 import { codeRefusal } from './email.js'
 import { codeField, digitsOf } from './mfa-form.js'
@@ -5,43 +6,64 @@ import { part } from './part.js'
 import { withStepUp } from './step-up.js'
 import { button, field, onSubmit } from './ui.js'
 
+const WRONG_FORM = 'Enter the 6 digits from the email.'
+
 /**
- * Whether the user can sign in by email, and the way to it: a code confirms the address.
+ * Whether the user can sign in by email, and the way to it: a code confirms the address. Codes of both mailboxes replace it.
  * @param {import('./page.js').Page} page
+ * @param {(said: string) => void} again shows the account with another address
  */
-export function emailPart(page) {
+export function emailPart(page, again) {
   return part({
     title: 'Sign-in by email',
     lead: 'Get a code by email when you have no passkey at hand.',
     load: async (self) => {
       const identities = await page.client.list('auth/identities')
       const { email } = page.user
+      if (email === null) return [addressForm(self, (form, address) => confirm(page, self, form, address))]
       const isOn = page.user.emailVerified && identities.some(({ provider }) => provider === 'email')
-      if (isOn) return [make('p', { class: 'quiet-text', dir: 'auto' }, `Codes are sent to ${email}.`)]
-      return [email === null ? addressForm(page, self) : confirmation(page, self, email)]
+      return [present(page, self, { email, isOn, again })]
     },
   }).element
 }
 
 /**
+ * The address that there is, and what can be done with it.
  * @param {import('./page.js').Page} page
  * @param {import('./part.js').Part} self
- * @param {string} email
+ * @param {{ email: string, isOn: boolean, again: (said: string) => void }} options
  */
-function confirmation(page, self, email) {
+function present(page, self, { email, isOn, again }) {
   const send = button({ label: 'Confirm your address', kind: 'secondary', iconName: 'mail' })
-  const content = make('div', { class: 'stack' }, make('p', { class: 'quiet-text', dir: 'auto' }, email), send)
-  send.addEventListener('click', () => self.run(send, 'Sending…', () => ask(page, self, content, email)))
+  const change = button({ label: 'Change your address', kind: 'secondary' })
+  const words = isOn ? `Codes are sent to ${email}.` : email
+  const content = make(
+    'div',
+    { class: 'stack' },
+    make('p', { class: 'quiet-text', dir: 'auto' }, words),
+    ...(isOn ? [] : [send]),
+    change,
+  )
+  send.addEventListener('click', () => self.run(send, 'Sending…', () => confirm(page, self, content, email)))
+  change.addEventListener('click', () => {
+    const form = addressForm(self, (from, address) => replace(page, self, { from, address, again }), {
+      label: 'New email',
+      taken: email,
+    })
+    content.replaceWith(form)
+    form.querySelector('input')?.focus()
+  })
   return content
 }
 
 /**
- * @param {import('./page.js').Page} page
  * @param {import('./part.js').Part} self
+ * @param {(form: HTMLElement, email: string) => Promise<void>} onAddress
+ * @param {{ label?: string, taken?: string }} [options] `taken`: the address that it must not be
  */
-function addressForm(page, self) {
+function addressForm(self, onAddress, { label = 'Email', taken } = {}) {
   const address = field({
-    label: 'Email',
+    label,
     attributes: { name: 'email', type: 'email', autocomplete: 'email', inputmode: 'email', maxlength: 320 },
   })
   const send = button({ label: 'Send code', kind: 'secondary', iconName: 'mail', submit: true })
@@ -49,7 +71,8 @@ function addressForm(page, self) {
   onSubmit(form, () => {
     const email = address.input.value.trim()
     if (email === '') return address.refuse('Enter your email address.')
-    self.run(send, 'Sending…', () => ask(page, self, form, email))
+    if (email.toLowerCase() === taken?.toLowerCase()) return address.refuse('This is your address already.')
+    self.run(send, 'Sending…', () => onAddress(form, email))
   })
   return form
 }
@@ -61,30 +84,71 @@ function addressForm(page, self) {
  * @param {HTMLElement} content
  * @param {string} email
  */
-async function ask(page, self, content, email) {
+async function confirm(page, self, content, email) {
   const body = { email, purpose: 'link' }
   const { challengeId } = await withStepUp(page, () => page.client.call('POST', 'auth/email/start', body))
   const code = codeField()
-  const confirm = button({ label: 'Confirm', kind: 'primary', submit: true })
+  const words = `Enter the code that we sent to ${email}.`
+  codesForm(self, content, { words, codes: [code], label: 'Confirm' }, async ([digits]) => {
+    try {
+      page.user = await page.client.call('POST', 'auth/email/link', { challengeId, code: digits })
+    } catch (error) {
+      throw codeRefusal(error)
+    }
+    await self.reload('Your address is confirmed.')
+  })
+}
+
+/**
+ * Sends a code to the new address and, if it was confirmed, to the present one, and asks for both.
+ * @param {import('./page.js').Page} page
+ * @param {import('./part.js').Part} self
+ * @param {{ from: HTMLElement, address: string, again: (said: string) => void }} options
+ */
+async function replace(page, self, { from, address, again }) {
+  const present = page.user.email
+  const asked = { email: address, purpose: 'change' }
+  const { challengeId, currentChallengeId } = await withStepUp(page, () =>
+    page.client.call('POST', 'auth/email/start', asked),
+  )
+  const both = currentChallengeId !== null
+  const codes = [codeField(`Code sent to ${address}`), ...(both ? [codeField(`Code sent to ${present}`)] : [])]
+  const words = both ? 'We sent a code to each address. Enter both.' : `Enter the code that we sent to ${address}.`
+  codesForm(self, from, { words, codes, label: 'Change address' }, async ([code, currentCode]) => {
+    const body = { challengeId, code, ...(both ? { currentChallengeId, currentCode } : {}) }
+    try {
+      page.user = await page.client.call('POST', 'auth/email/change', body)
+    } catch (error) {
+      const isPresent = error instanceof ApiError && error.details[0]?.field === 'currentCode'
+      throw codeRefusal(error, `The code sent to ${isPresent ? present : address}`)
+    }
+    again('Your address is changed.')
+  })
+}
+
+/**
+ * Asks for codes in the place of what was there.
+ * @param {import('./part.js').Part} self
+ * @param {HTMLElement} content
+ * @param {{ words: string, codes: ReturnType<typeof codeField>[], label: string }} options
+ * @param {(digits: string[]) => Promise<void>} onCodes
+ */
+function codesForm(self, content, { words, codes, label }, onCodes) {
+  const submit = button({ label, kind: 'primary', submit: true })
+  const fields = codes.map(({ element }) => element)
   const form = make(
     'form',
     { class: 'stack' },
-    make('p', { class: 'quiet-text', dir: 'auto' }, `Enter the code that we sent to ${email}.`),
-    code.element,
-    confirm,
+    make('p', { class: 'quiet-text', dir: 'auto' }, words),
+    ...fields,
+    submit,
   )
   onSubmit(form, () => {
-    const digits = digitsOf(code.input.value)
-    if (!/^\d{6}$/.test(digits)) return code.refuse('Enter the 6 digits from the email.')
-    self.run(confirm, 'Checking…', async () => {
-      try {
-        page.user = await page.client.call('POST', 'auth/email/link', { challengeId, code: digits })
-      } catch (error) {
-        throw codeRefusal(error)
-      }
-      await self.reload('Your address is confirmed.')
-    })
+    const digits = codes.map(({ input }) => digitsOf(input.value))
+    const wrong = codes.find((_, at) => !/^\d{6}$/.test(digits[at] ?? ''))
+    if (wrong !== undefined) return wrong.refuse(WRONG_FORM)
+    self.run(submit, 'Checking…', () => onCodes(digits))
   })
   content.replaceWith(form)
-  code.input.focus()
+  codes[0]?.input.focus()
 }

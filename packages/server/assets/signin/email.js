@@ -127,15 +127,16 @@ async function verify(page, pending, code, newAccount = false) {
 /**
  * What is wrong with a code out of an email, in words for it; any other error as it is.
  * @param {unknown} error
+ * @param {string} [what] which code it was
  */
-export function codeRefusal(error) {
+export function codeRefusal(error, what = 'That code') {
   if (!(error instanceof ApiError)) return error
   if (error.code === 'challenge_expired') return new Refused('This code is no longer valid. Ask for a new one.')
   if (error.code !== 'invalid_code') return error
   const left = error.details[0]?.attemptsRemaining ?? 0
-  if (left === 0) return new Refused('That code is incorrect, and it was the last attempt. Ask for a new code.', 'code')
+  if (left === 0) return new Refused(`${what} is incorrect, and it was the last attempt. Ask for a new code.`, 'code')
   const attempts = left === 1 ? 'one attempt' : `${left} attempts`
-  return new Refused(`That code is incorrect. You have ${attempts} left.`, 'code')
+  return new Refused(`${what} is incorrect. You have ${attempts} left.`, 'code')
 }
 
 /**

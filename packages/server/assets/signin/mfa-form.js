@@ -18,8 +18,11 @@ const RECOVERY = {
   },
 }
 
-/** The field for a code out of an authenticator app. */
-export const codeField = () => field(CODE)
+/**
+ * The field for a code out of an authenticator app or an email.
+ * @param {string} [label]
+ */
+export const codeField = (label = CODE.label) => field({ ...CODE, label })
 
 /**
  * A code as authenticator apps show it, without the space in the middle that they show too.

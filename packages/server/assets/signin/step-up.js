@@ -10,7 +10,7 @@ import { button, notice, openDialog, runner } from './ui.js'
 import { Declined } from './words.js'
 
 const LONG_AGO = 'You signed in a while ago. For your safety, confirm that it is you.'
-const BY_PASSKEY = 'You signed in by email. For your safety, this also needs your passkey.'
+const BY_PASSKEY = 'For your safety, this also needs your passkey.'
 
 /** A new sign-in may be followed by setting up a second factor or a code; after that nothing more can be asked for. */
 const STEPS_MAX = 3

@@ -129,6 +129,42 @@ test('somebody who is signed in confirms their address, and signs in with it fro
   expect((await tenant.get('/users')).body.total).toBe(1)
 })
 
+test('somebody who is signed in changes their address by the codes of both, and signs in with the new one', async () => {
+  const { ada, page, tenant } = await stage.arrive({ app })
+  await askForCode(page, 'ada@example.com')
+  const first = (await mailOf(tenant)).code
+  await page.getByLabel('6-digit code').fill(first)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('button', { name: 'Not now' }).click()
+  await page.getByRole('button', { name: 'Change your address' }).click()
+  await page.getByLabel('New email').fill('ADA@example.com')
+  await page.getByRole('button', { name: 'Send code' }).click()
+  await page.getByText('This is your address already.').waitFor()
+  await ada.look('email-change')
+  await page.getByLabel('New email').fill('lovelace@example.com')
+  await page.getByRole('button', { name: 'Send code' }).click()
+  await page.getByText('We sent a code to each address.').waitFor()
+  const mailFor = (purpose: string) =>
+    eventually('the email', async () => {
+      const { body } = await call(stage.service.url, 'GET', '/dev/mail.json')
+      return body.find(
+        (mail: { appId: string; purpose: string }) => mail.appId === tenant.appId && mail.purpose === purpose,
+      )
+    })
+  const [ours, theirs] = [await mailFor('change'), await mailFor('change_current')]
+  await page.getByLabel('Code sent to lovelace@example.com').fill(ours.code)
+  await page.getByLabel('Code sent to ada@example.com').fill(theirs.code === '000000' ? '000001' : '000000')
+  await page.getByRole('button', { name: 'Change address' }).click()
+  await page.getByText('The code sent to ada@example.com is incorrect. You have 4 attempts left.').waitFor()
+  await ada.look('email-change-codes')
+  await page.getByLabel('Code sent to ada@example.com').fill(theirs.code)
+  await page.getByRole('button', { name: 'Change address' }).click()
+  await page.getByText('Your address is changed.').waitFor()
+  await page.getByText('Codes are sent to lovelace@example.com.').waitFor()
+  await ada.look('email-changed')
+  expect((await tenant.get('/users')).body.data).toMatchObject([{ email: 'lovelace@example.com', emailVerified: true }])
+})
+
 test('email is offered where the app has it, also to browsers without passkeys, and returns to the app', async () => {
   const off = await stage.arrive()
   await off.page.getByRole('button', { name: 'Sign in with a passkey' }).waitFor()

@@ -161,6 +161,7 @@ export const EXTENSIONS = table(`
   POST   /auth/email/start                          auth:write        200
   POST   /auth/email/verify                         auth:write        200
   POST   /auth/email/link                           users:act_as      200
+  POST   /auth/email/change                         users:act_as      200
   POST   /auth/providers/:id/start                  auth:write        200
   POST   /auth/providers/:id/token                  auth:write        200
   POST   /auth/providers/:id/link                   users:act_as      201

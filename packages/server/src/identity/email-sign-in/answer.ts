@@ -20,41 +20,87 @@ const addressOf = (row: store.ChallengeRow): store.Address => ({
   userId: row.user_id,
 })
 
-async function find(db: Db, { caller }: Call, id: string, purpose: EmailPurpose): Promise<store.ChallengeRow> {
+/** A code that was typed. */
+export interface Answer {
+  challengeId: string
+  code: string
+  purpose: EmailPurpose
+  userId: Id<'usr'> | null
+  /** What names the two in the request. Default: `challengeId` and `code`. */
+  fields?: { challengeId: string; code: string }
+}
+
+const FIELDS = { challengeId: 'challengeId', code: 'code' }
+
+async function find(
+  db: Db,
+  { caller }: Call,
+  { challengeId: id, purpose, userId, fields = FIELDS }: Answer,
+): Promise<store.ChallengeRow> {
   const row = isId('chl', id) ? await store.findChallenge(db, caller, id, purpose) : undefined
-  if (row === undefined) throw notFoundField('challengeId')
+  if (row === undefined || row.user_id !== userId) throw notFoundField(fields.challengeId)
   return row
 }
 
+/** An answer with what it is held against: its challenge as it was before the address was locked, and the code's HMAC. */
+interface Prepared {
+  answer: Answer
+  address: store.Address
+  hmac: Buffer
+}
+
+async function prepare(deps: Deps, call: Call, answer: Answer): Promise<Prepared> {
+  const asked = await find(deps.db, call, answer)
+  await limitAccount(deps, `email ${asked.app_id} ${asked.email_key} ${networkOf(call.origin.address)}`)
+  return { answer, address: addressOf(asked), hmac: await codeHmac(deps, asked.id, answer.code) }
+}
+
+/** The challenge of a right answer. Its address is locked. @throws challenge_expired, invalid_code, email_locked */
+async function requireRight(tx: Db, now: Date, call: Call, { answer, hmac }: Prepared): Promise<store.ChallengeRow> {
+  const row = await find(tx, call, answer)
+  if (row.ended_at !== null || row.expires_at <= now) throw fail('challenge_expired')
+  await refuseExhausted(tx, now, addressOf(row), 'answer')
+  if (row.code_hmac !== null && equalSecrets(row.code_hmac, hmac)) return row
+  const attemptsRemaining = TRIES - row.wrong_answers - 1
+  await store.countWrong(tx, row, attemptsRemaining === 0, now)
+  throw fail('invalid_code')
+    .about((answer.fields ?? FIELDS).code, `Attempts remaining: ${attemptsRemaining}.`, { attemptsRemaining })
+    .commitOnThrow()
+}
+
 /**
- * Runs `body` if an answer is right, in one transaction: what `body` throws leaves the code unused. All answers and new
- * challenges of an address come one after the other, so that a code counts once and no guess escapes the count.
+ * Runs `body` if all answers are right, in one transaction: what `body` throws leaves the codes unused, as a wrong code leaves the
+ * others. All answers and new challenges of an address come one after the other, so that a code counts once and no guess
+ * escapes the count.
  * @throws not_found (names `challengeId`), challenge_expired, invalid_code, email_locked, rate_limited
  */
-export async function withRightAnswer<T>(
+export async function withRightAnswers<T>(
   deps: Deps,
   call: Call,
-  input: { challengeId: string; code: string; purpose: EmailPurpose; userId: Id<'usr'> | null },
-  body: (tx: Db, challenge: store.ChallengeRow) => Promise<T>,
+  answers: readonly Answer[],
+  body: (tx: Db, challenges: store.ChallengeRow[]) => Promise<T>,
 ): Promise<T> {
-  const asked = await find(deps.db, call, input.challengeId, input.purpose)
-  if (asked.user_id !== input.userId) throw notFoundField('challengeId')
-  await limitAccount(deps, `email ${asked.app_id} ${asked.email_key} ${networkOf(call.origin.address)}`)
-  const hmac = await codeHmac(deps, asked.id, input.code)
+  const prepared: Prepared[] = []
+  for (const answer of answers) prepared.push(await prepare(deps, call, answer))
   return deps.db.tx(async (tx) => {
     const now = deps.now()
-    await store.lockAddress(tx, addressOf(asked))
-    const row = await find(tx, call, asked.id, input.purpose)
-    if (row.ended_at !== null || row.expires_at <= now) throw fail('challenge_expired')
-    await refuseExhausted(tx, now, addressOf(row), 'answer')
-    if (row.code_hmac === null || !equalSecrets(row.code_hmac, hmac)) {
-      const attemptsRemaining = TRIES - row.wrong_answers - 1
-      await store.countWrong(tx, row, attemptsRemaining === 0, now)
-      throw fail('invalid_code')
-        .about('code', `Attempts remaining: ${attemptsRemaining}.`, { attemptsRemaining })
-        .commitOnThrow()
-    }
-    await store.endChallenge(tx, row, now)
-    return body(tx, row)
+    await store.lockAddresses(
+      tx,
+      prepared.map(({ address }) => address),
+    )
+    const rows: store.ChallengeRow[] = []
+    for (const each of prepared) rows.push(await requireRight(tx, now, call, each))
+    for (const row of rows) await store.endChallenge(tx, row, now)
+    return body(tx, rows)
   })
+}
+
+/** The same for one answer. */
+export function withRightAnswer<T>(
+  deps: Deps,
+  call: Call,
+  answer: Answer,
+  body: (tx: Db, challenge: store.ChallengeRow) => Promise<T>,
+): Promise<T> {
+  return withRightAnswers(deps, call, [answer], (tx, [challenge]) => body(tx, challenge as store.ChallengeRow))
 }

@@ -1,7 +1,7 @@
 import { currentUser, eitherKey, one, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn, User } from '../users/schema.ts'
-import { EmailChallenge, LinkEmail, StartEmail, VerifyEmail } from './schema.ts'
-import { linkEmail, startEmail, verifyEmail } from './service.ts'
+import { ChangeEmail, EmailChallenge, LinkEmail, StartEmail, VerifyEmail } from './schema.ts'
+import { changeEmail, linkEmail, startEmail, verifyEmail } from './service.ts'
 
 const ANSWER = ['invalid_code', 'challenge_expired', 'email_locked'] as const
 
@@ -68,5 +68,20 @@ export const emailSignInRoutes: Route[] = [
       extension: true,
     },
     (deps, { caller, origin, user, body }) => linkEmail(deps, { caller, origin, user }, body),
+  ),
+  route(
+    'POST /auth/email/change',
+    {
+      summary: "Change the current user's email",
+      description:
+        'Takes the two codes of `POST /auth/email/start` with the purpose `change`: the one sent to the new address, and the one sent to the address that the user has. A wrong code leaves the other one unused. The new address becomes the verified email of the user, who signs in with it from then on and with the old one no more. An address that was never confirmed needs no code. Emits `user.updated`, `identity.linked` and, if the user signed in with the old address, `identity.unlinked`.',
+      callers: currentUser(),
+      limit: 'sign_in',
+      body: ChangeEmail,
+      reply: one(User),
+      errors: [...ANSWER, 'already_exists', 'stronger_sign_in_required', 'mfa_required'],
+      extension: true,
+    },
+    (deps, { caller, origin, user, body }) => changeEmail(deps, { caller, origin, user }, body),
   ),
 ]

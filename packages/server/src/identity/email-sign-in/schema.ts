@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Time } from '../../platform/http/route.ts'
-import { EMAIL_PURPOSES, EmailLanguage } from '../emails/schema.ts'
+import { EmailLanguage } from '../emails/schema.ts'
 import { Email } from '../users/schema.ts'
 
 const ChallengeId = z.string().max(100).meta({
@@ -16,9 +16,9 @@ const Code = z
 export const StartEmail = z
   .strictObject({
     email: Email,
-    purpose: z.enum(EMAIL_PURPOSES).optional().meta({
+    purpose: z.enum(['sign_in', 'link', 'change']).optional().meta({
       description:
-        '`sign_in` (the default), or `link`: the current user wants to sign in with this address from then on. Answer `link` with `POST /auth/email/link`.',
+        '`sign_in` (the default); `link`: the current user wants to sign in with this address from then on; `change`: with this address in place of the one that the user has. Answer `link` with `POST /auth/email/link`, and `change` with `POST /auth/email/change`.',
     }),
     language: EmailLanguage.optional().meta({ description: "Of the email. Default: the app's `email.language`." }),
     linkUrl: z.string().min(1).max(2048).optional().meta({
@@ -34,6 +34,10 @@ export type StartEmail = z.infer<typeof StartEmail>
 export const EmailChallenge = z
   .object({
     challengeId: ChallengeId,
+    currentChallengeId: ChallengeId.nullable().meta({
+      description:
+        'Of a change: the challenge of the code that was sent to the address that the user has. Null if that address was never confirmed, and for the other purposes.',
+    }),
     expiresAt: Time.meta({ description: 'Until then the code can be used: ten minutes.' }),
   })
   .meta({ id: 'EmailChallenge' })
@@ -53,3 +57,15 @@ export type VerifyEmail = z.infer<typeof VerifyEmail>
 
 export const LinkEmail = z.strictObject({ challengeId: ChallengeId, code: Code }).meta({ id: 'LinkEmail' })
 export type LinkEmail = z.infer<typeof LinkEmail>
+
+export const ChangeEmail = z
+  .strictObject({
+    challengeId: ChallengeId,
+    code: Code.meta({ description: 'The code in the email to the new address.' }),
+    currentChallengeId: ChallengeId.optional().meta({
+      description: 'From `POST /auth/email/start`, unless it was null there.',
+    }),
+    currentCode: Code.optional().meta({ description: 'The code in the email to the address that the user has.' }),
+  })
+  .meta({ id: 'ChangeEmail' })
+export type ChangeEmail = z.infer<typeof ChangeEmail>

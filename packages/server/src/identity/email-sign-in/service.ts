@@ -11,6 +11,7 @@ import { giveAddress, settleOwner } from './owner.ts'
 import type { LinkEmail, VerifyEmail } from './schema.ts'
 import * as store from './store.ts'
 
+export { changeEmail } from './change.ts'
 export { EMAIL_SIGN_IN_ERRORS } from './errors.ts'
 export { startEmail } from './start.ts'
 export { deleteOldChallenges } from './store.ts'

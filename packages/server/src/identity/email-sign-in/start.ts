@@ -1,13 +1,14 @@
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { invalid, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount, limitEmail, networkOf } from '../../platform/http/rate-limits/limits.ts'
-import type { MaybeUserCall } from '../../platform/http/route.ts'
+import type { CurrentUser, MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { isReturnUrl, resolveApp, type SignInSettings, signInSettings } from '../../tenancy/apps/service.ts'
-import type { EmailPurpose } from '../emails/schema.ts'
-import { CODE_MINUTES, queueEmail, requireMailer, sealEmail } from '../emails/service.ts'
+import type { EmailLanguage, EmailPurpose } from '../emails/schema.ts'
+import { CODE_MINUTES, queueEmail, requireMailer, type SealedEmail, sealEmail } from '../emails/service.ts'
 import { requireStepUp } from '../sessions/service.ts'
-import { findUserRecord, parseEmail } from '../users/service.ts'
+import { type Email, findUserRecord, parseEmail } from '../users/service.ts'
 import { mailboxOf, readAddress } from './address.ts'
 import { codeHmac, newCode, testCodeOf } from './code.ts'
 import { fail } from './errors.ts'
@@ -45,6 +46,23 @@ async function requireMayLink(deps: Deps, { caller, user }: MaybeUserCall, key: 
     throw invalid('email', 'Must be the address of the user, if the user has one.', 'not_allowed')
 }
 
+/**
+ * The code that a change needs beside that of the new address: to the address that the user has, if they have confirmed it. A
+ * mistyped one that is nobody's must not keep them from it. @throws validation_failed, and the errors of `requireStepUp`
+ */
+async function askCurrent(deps: Deps, { caller, user }: MaybeUserCall, asked: Asked): Promise<Asked[]> {
+  if (user === null) throw fail('session_missing')
+  await requireStepUp(deps, caller, user)
+  // Both codes are typed where the change was asked for.
+  if (asked.linkUrl !== undefined) throw invalid('linkUrl', 'A change of address has no links.', 'not_allowed')
+  const record = await findUserRecord(deps, caller.tenantId, user.id)
+  if (record === undefined) throw fail('session_revoked')
+  if (record.email === null) throw invalid('email', 'The user has no address yet. Use the purpose link.', 'not_allowed')
+  if (parseEmail(record.email).key === asked.address.key)
+    throw invalid('email', 'Must be another address than the one that the user has.', 'not_allowed')
+  return record.emailVerified ? [{ ...asked, purpose: 'change_current', address: readAddress(record.email) }] : []
+}
+
 /** Whether an email goes to an address: to the mailbox of its user or, if nobody has it, to one who may become a user. */
 function isReached(
   app: SignInSettings,
@@ -52,70 +70,125 @@ function isReached(
   typed: string,
   holder: store.Known | undefined,
 ): boolean {
-  if (purpose === 'link') return true
+  if (purpose !== 'sign_in') return true
   return holder === undefined ? app.email.signUp : mailboxOf(holder.email) === mailboxOf(typed)
 }
 
+/** A code that is asked for. */
+interface Asked {
+  tenantId: Id<'ten'>
+  app: SignInSettings
+  purpose: EmailPurpose
+  address: Email
+  /** Who asks, of all purposes but a sign-in. */
+  user: CurrentUser | null
+  language: EmailLanguage
+  linkUrl: string | undefined
+}
+
+/** The same with what was sealed for it, before its transaction: the key provider may be on the network. */
+interface PreparedCode extends Asked {
+  id: Id<'chl'>
+  hmac: Buffer
+  sealed: SealedEmail
+  isFixed: boolean
+  expiresAt: Date
+}
+
+const addressOf = ({ tenantId, app, address, user }: Asked): store.Address => ({
+  tenantId,
+  appId: app.id as Id<'app'>,
+  key: address.key,
+  userId: user?.id ?? null,
+})
+
+/** Counts an email for whom sends it and where it goes, and makes its code. @throws validation_failed, rate_limited */
+async function prepareCode(deps: Deps, { origin }: MaybeUserCall, asked: Asked): Promise<PreparedCode> {
+  const { tenantId, app, address, linkUrl } = asked
+  await limitEmail(deps, app.id, origin.address)
+  await limitAccount(deps, `email ${app.id} ${address.key} ${networkOf(origin.address)}`)
+  const fixed = testCodeOf(deps.config, app, address.key)
+  const code = fixed ?? newCode()
+  const id = newId('chl')
+  return {
+    ...asked,
+    id,
+    hmac: await codeHmac(deps, id, code),
+    sealed: await sealEmail(deps, tenantId, { code, link: await linkOf(deps, tenantId, app, linkUrl, code) }),
+    isFixed: fixed !== undefined,
+    expiresAt: new Date(deps.now().getTime() + CODE_MINUTES * 60_000),
+  }
+}
+
 /**
- * Sends a code to an address. What is answered, stored and done is the same whether a user has the address or not.
+ * Stores a code and queues its email. It replaces a live one of the address and purpose. The address is locked.
+ * @throws rate_limited, email_locked
+ */
+async function issueCode(tx: Db, deps: Deps, prepared: PreparedCode): Promise<void> {
+  const { tenantId, app, purpose, user, id, hmac, sealed, isFixed, expiresAt } = prepared
+  const { shown, key } = prepared.address
+  const now = deps.now()
+  const address = addressOf(prepared)
+  const { appId } = address
+  await refuseExhausted(tx, now, address, 'start')
+  await store.endOthers(tx, address, purpose, now)
+  const holder = await store.findHolder(tx, address)
+  const isSent = isReached(app, purpose, shown, holder)
+  await queueEmail(tx, deps, sealed, {
+    tenantId,
+    appId,
+    userId: user?.id ?? (isSent ? (holder?.id ?? null) : null),
+    address: shown,
+    purpose,
+    language: prepared.language,
+    expiresAt,
+    skipped: !isSent || isFixed,
+  })
+  await store.insertChallenge(tx, {
+    tenant_id: tenantId,
+    id,
+    app_id: appId,
+    purpose,
+    email: shown,
+    email_key: key,
+    user_id: user?.id ?? null,
+    session_id: user?.sessionId ?? null,
+    code_hmac: isSent ? hmac : null,
+    email_id: sealed.id,
+    wrong_answers: 0,
+    expires_at: expiresAt,
+    ended_at: null,
+    created_at: now,
+    version: 0,
+    mac: null,
+  })
+}
+
+/**
+ * Sends a code to an address. What is answered, stored and done is the same whether a user has the address or not. Of a change
+ * of address, another code goes to the address that the user has.
  * @throws validation_failed, not_found (names `appId`), email_sign_in_disabled, email_not_configured, rate_limited,
- * email_locked; for a link also the errors of `requireStepUp`
+ * email_locked; for a link and a change also the errors of `requireStepUp`
  */
 export async function startEmail(deps: Deps, call: MaybeUserCall, input: StartEmail): Promise<EmailChallenge> {
-  const { caller, origin } = call
-  const { tenantId } = caller
+  const { tenantId } = call.caller
   const purpose = input.purpose ?? 'sign_in'
   const appId = await appOf(deps, call, input, purpose)
   const app = await signInSettings(deps, tenantId, appId)
   if (!app.email.enabled) throw fail('email_sign_in_disabled')
   requireMailer(deps, app)
-  const { shown, key } = readAddress(input.email)
-  await limitEmail(deps, appId, origin.address)
-  await limitAccount(deps, `email ${appId} ${key} ${networkOf(origin.address)}`)
-  if (purpose === 'link') await requireMayLink(deps, call, key)
-  const fixed = testCodeOf(deps.config, app, key)
-  const code = fixed ?? newCode()
-  const id = newId('chl')
-  const hmac = await codeHmac(deps, id, code)
-  const sealed = await sealEmail(deps, tenantId, { code, link: await linkOf(deps, tenantId, app, input.linkUrl, code) })
-  const now = deps.now()
-  const expiresAt = new Date(now.getTime() + CODE_MINUTES * 60_000)
-  const user = purpose === 'link' ? call.user : null
-  const address: store.Address = { tenantId, appId, key, userId: user?.id ?? null }
+  const user = purpose === 'sign_in' ? null : call.user
+  const language = input.language ?? app.email.language
+  const address = readAddress(input.email)
+  const asked: Asked = { tenantId, app, purpose, address, user, language, linkUrl: input.linkUrl }
+  if (purpose === 'link') await requireMayLink(deps, call, address.key)
+  const others = purpose === 'change' ? await askCurrent(deps, call, asked) : []
+  const prepared = [await prepareCode(deps, call, asked)]
+  for (const other of others) prepared.push(await prepareCode(deps, call, other))
   await deps.db.tx(async (tx) => {
-    await store.lockAddress(tx, address)
-    await refuseExhausted(tx, now, address, 'start')
-    await store.endOthers(tx, address, purpose, now)
-    const holder = await store.findHolder(tx, address)
-    const isSent = isReached(app, purpose, shown, holder)
-    await queueEmail(tx, deps, sealed, {
-      tenantId,
-      appId,
-      userId: user?.id ?? (isSent ? (holder?.id ?? null) : null),
-      address: shown,
-      purpose,
-      language: input.language ?? app.email.language,
-      expiresAt,
-      skipped: !isSent || fixed !== undefined,
-    })
-    await store.insertChallenge(tx, {
-      tenant_id: tenantId,
-      id,
-      app_id: appId,
-      purpose,
-      email: shown,
-      email_key: key,
-      user_id: user?.id ?? null,
-      session_id: user?.sessionId ?? null,
-      code_hmac: isSent ? hmac : null,
-      email_id: sealed.id,
-      wrong_answers: 0,
-      expires_at: expiresAt,
-      ended_at: null,
-      created_at: now,
-      version: 0,
-      mac: null,
-    })
+    await store.lockAddresses(tx, prepared.map(addressOf))
+    for (const each of prepared) await issueCode(tx, deps, each)
   })
-  return { challengeId: id, expiresAt: expiresAt.toISOString() }
+  const [{ id, expiresAt }, current] = prepared as [PreparedCode, PreparedCode?]
+  return { challengeId: id, currentChallengeId: current?.id ?? null, expiresAt: expiresAt.toISOString() }
 }

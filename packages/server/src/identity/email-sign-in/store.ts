@@ -37,9 +37,14 @@ export interface Address {
 }
 
 /** Locks an address until the transaction ends: its challenges and their answers come one after the other. */
-export async function lockAddress(tx: Db, { tenantId, appId, key }: Address): Promise<void> {
+async function lockAddress(tx: Db, { tenantId, appId, key }: Address): Promise<void> {
   const name = JSON.stringify(['email', tenantId, appId, key])
   await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
+}
+
+/** Locks several, in the same order for everybody. */
+export async function lockAddresses(tx: Db, addresses: readonly Address[]): Promise<void> {
+  for (const address of addresses.toSorted((a, b) => (a.key < b.key ? -1 : 1))) await lockAddress(tx, address)
 }
 
 /** How much an address, and the user who links it, have been used since a time, and when the oldest of it began. */

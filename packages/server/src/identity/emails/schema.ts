@@ -3,7 +3,7 @@ import { Paging, Time, Times } from '../../platform/http/route.ts'
 import { EMAIL_LANGUAGES } from '../../tenancy/apps/schema.ts'
 
 /** What an email's code is for. */
-export const EMAIL_PURPOSES = ['sign_in', 'link'] as const
+const EMAIL_PURPOSES = ['sign_in', 'link', 'change', 'change_current'] as const
 export type EmailPurpose = (typeof EMAIL_PURPOSES)[number]
 
 export const EmailLanguage = z.enum(EMAIL_LANGUAGES)
@@ -21,7 +21,10 @@ export const SentEmail = z
     appId: z.string(),
     userId: z.string().nullable().meta({ description: 'Null if no user had the address yet.' }),
     address: z.string().meta({ example: 'ada@example.com' }),
-    purpose: z.enum(EMAIL_PURPOSES).meta({ description: 'What its code is for.' }),
+    purpose: z.enum(EMAIL_PURPOSES).meta({
+      description:
+        'What its code is for. Of a change of address, `change` went to the new one and `change_current` to the old.',
+    }),
     language: EmailLanguage,
     status: Status,
     attempts: z.int().meta({ description: 'How often sending it was tried.' }),

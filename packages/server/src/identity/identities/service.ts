@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
-import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
+import type { Call, Caller, Page, UserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { ownUser, requireStepUp } from '../sessions/service.ts'
 import { lockUser } from '../users/service.ts'
@@ -42,6 +42,14 @@ export async function listIdentitiesOf(
  */
 export async function requireOtherWayIn(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   if ((await store.countWaysIn(tx, tenantId, userId)) < 2) throw fail('last_sign_in_method')
+}
+
+/** Ends all email addresses of a user as ways in. One that replaces them follows in the same transaction. */
+export async function unlinkAddresses(tx: Db, deps: Deps, call: Call, userId: Id<'usr'>): Promise<void> {
+  for (const row of await store.findAddressesToRemove(tx, call.caller.tenantId, userId)) {
+    await store.deleteIdentity(tx, row)
+    await tell(tx, deps, call, row, 'identity.unlinked')
+  }
 }
 
 /**
