@@ -65,6 +65,11 @@ describe.concurrent('a budget', () => {
         await lanes
         await dying.start(PAST_LEASE_MS)
       }
+      // From here on both clocks agree: one that is ahead may give up what the other one is at.
+      if (ROUNDS % 2 === 1) {
+        await two.process.kill()
+        await two.start(PAST_LEASE_MS)
+      }
       // All are asked for again, by the other process. Those that were released have failed for good.
       const answers = await Promise.all(asked.map(({ path, body }, n) => outcome(n % 2 === 0 ? two : one, path, body)))
       const counts = () => one.call('GET', `/wallets/${walletId}/budgets`)
@@ -72,18 +77,14 @@ describe.concurrent('a budget', () => {
       expect(cutOff).toBeGreaterThan(0)
       expect(completed).toBeLessThanOrEqual(amount)
       await eventually('nothing is open', async () => {
-        const open = await one.sql('select 1 from transactions where check_at is not null')
+        const open = await one.sql(`select from transactions where status not in ('completed', 'failed')`)
         return open.length === 0
       })
       // Not a unit was lost: exactly the rest can still be spent.
       let more = 0
       for (const [n, id] of scene.ids.slice(2 * amount).entries()) {
         const commands = [transfer(id, undefined, BOB)]
-        // The clocks of the two are a minute apart, so the one ahead may give up what the other one is at.
-        const answer = await eventually('an answer of its own', async () => {
-          const given = await (n % 2 === 0 ? one : two).call('POST', paths[n % paths.length] as string, { commands })
-          return given.body.details?.[0]?.code !== 'abandoned' && given
-        })
+        const answer = await (n % 2 === 0 ? one : two).call('POST', paths[n % paths.length] as string, { commands })
         if (isDone(answer)) more += 1
         else expect(answer.body.code, answer.text).toBe('budget_exceeded')
       }
