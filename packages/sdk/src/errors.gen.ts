@@ -48,6 +48,8 @@ export interface ApiErrors {
   custody_unsupported: 400
   /** This would let the service sign alone, or release enough to make the key together with shares that it could open. */
   custody_violation: 409
+  /** The database went back to an earlier state, so nothing in it is believed until its operator has accepted that state. Nothing was done. */
+  database_behind_floor: 500
   /** The tenant's default app can't be deleted. Make another app the default one first. */
   default_app: 409
   /** This delegated session has no uses left. */

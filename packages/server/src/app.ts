@@ -33,6 +33,7 @@ import { dashboardSlice } from './operations/dashboard/slice.ts'
 import { docsSlice } from './operations/docs-site/slice.ts'
 import { healthSlice } from './operations/health/slice.ts'
 import { mcpSlice } from './operations/mcp-endpoint/slice.ts'
+import { restoreSlice } from './operations/restore/slice.ts'
 import type { Config } from './platform/config.ts'
 import type { Deps } from './platform/deps.ts'
 import { drainCounters } from './platform/events/counters.ts'
@@ -99,6 +100,7 @@ const slices: readonly Slice[] = [
   dashboardSlice,
   docsSlice,
   mcpSlice,
+  restoreSlice,
 ]
 
 /** Every endpoint under `/v1`. */
@@ -137,6 +139,7 @@ export const plainRoutes: readonly PlainRoute[] = [
   ...slices.flatMap((slice) => slice.plainRoutes ?? []),
   {
     path: '/openapi.json',
+    believesNothing: true,
     handler: async (_deps, { headers }) => {
       description ??= createCompressed(JSON.stringify(describeApi()), 'no-cache')
       return { contentType: 'application/json; charset=utf-8', ...(await description(headers)) }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { type Config, SETTINGS } from './platform/config.ts'
 import { readConnection } from './platform/db/connection.ts'
+import { readFloorAddress } from './platform/floor/address.ts'
 import { apiKeyType } from './platform/security/api-key.ts'
 import type { Setting } from './platform/settings.ts'
 
@@ -39,6 +40,8 @@ function wrongUrls({
   })
 }
 
+const isKeptByS3 = ({ floor }: Config) => floor !== null && readFloorAddress(floor).kind === 's3'
+
 /** Rules between settings. Production refuses every unsafe setting by name. */
 function contradictions(config: Config): string[] {
   const inProduction = config.env === 'production'
@@ -75,6 +78,10 @@ function contradictions(config: Config): string[] {
     [
       config.stripeSecretKey !== null && config.stripeWebhookSecret === null,
       "HALFKEY_STRIPE_WEBHOOK_SECRET must be set together with HALFKEY_STRIPE_SECRET_KEY: without it, Stripe's events cannot be verified",
+    ],
+    [
+      isKeptByS3(config) && config.floorCredentialsFile === null,
+      'HALFKEY_FLOOR_CREDENTIALS_FILE must be set together with an HALFKEY_FLOOR that starts with s3:',
     ],
     [config.smtp !== null && config.mailFrom === null, 'HALFKEY_MAIL_FROM must be set together with HALFKEY_SMTP_URL'],
     [

@@ -11,7 +11,7 @@ import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLoc
 import { openDatabase, openFirstConnection } from './platform/db/pool.ts'
 import { createReplica } from './platform/db/replica.ts'
 import type { Deps } from './platform/deps.ts'
-import { createEgress } from './platform/egress/egress.ts'
+import { openEgress } from './platform/egress/configured.ts'
 import { createRequestCounter } from './platform/events/counters.ts'
 import { createNotifier, type Listener, listen } from './platform/events/signal.ts'
 import { requireFreePort } from './platform/http/free-port.ts'
@@ -35,6 +35,7 @@ import { createRecordKeeper } from './platform/security/records/records.ts'
 import { createRevocations } from './platform/security/revocations.ts'
 import { createSigningKeys } from './platform/security/signing-keys.ts'
 import { createThreads } from './platform/security/threshold/threads.ts'
+import { openFloor } from './start-floor.ts'
 import { startRecords } from './start-records.ts'
 import { defaultApp } from './tenancy/apps/service.ts'
 import { createQuotas, UNLIMITED } from './tenancy/billing/quota.ts'
@@ -172,9 +173,10 @@ export async function openParts(
     await Promise.all(Object.values(pools).map((pool) => pool.close()))
     await database.close()
   }
+  let isNew = false
   try {
     await Promise.all([db, engineDb].map(openFirstConnection))
-    const isNew = await checkInstallation(db, keys, config)
+    isNew = await checkInstallation(db, keys, config)
     await startRecords({ db, enforcement, log, isNew, serves: role !== 'tool' })
   } catch (error) {
     await close()
@@ -183,6 +185,7 @@ export async function openParts(
   // From here on a changed key file is taken over, if this process could have started with it.
   keys.follow({ accept: (held) => checkInstallation(probeDb, held, config), log, lifetimeMs: config.kekLifetimeMs })
   const notify = createNotifier(probeDb, log)
+  const egress = openEgress(config)
   const deps: Deps = {
     config,
     db,
@@ -193,13 +196,11 @@ export async function openParts(
     keys,
     enforcement,
     recordKinds,
-    egress: createEgress({
-      allow: config.egressAllow,
-      allowLoopback: config.env === 'development',
-      dnsServers: config.dnsServers,
-      proxy: config.egressProxy,
-      proxyResolves: config.egressProxyResolves,
+    floor: openFloor({
+      ...{ config, db: probeDb, egress, keys, log, metrics, now, isNew },
+      serves: role !== 'tool',
     }),
+    egress,
     auth: createAuthenticator({ db, log, now }),
     // Not by the requests' pool: a request that signs a token may hold one of its connections and must not wait for another.
     signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
@@ -328,6 +329,9 @@ export async function start(config: Config, openLog: OpenLog, options: StartOpti
     for (const stop of stops.toReversed()) await stop()
   }
   try {
+    // Before anything is done with what the database says.
+    await deps.floor.start()
+    stops.push(() => deps.floor.stop())
     const first = await firstStart(deps, parts.engineDb)
     const { pin } = await identityKey(deps)
     options.prepared?.(parts.database, first, pin)

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { floorAddress } from './floor/address.ts'
 import { kinds, type Setting } from './settings.ts'
 
 const MINUTE_MS = 60_000
@@ -86,6 +87,16 @@ export const SETTINGS = {
     default: 'marked',
     parse: kinds.oneOf('marked', 'enforced'),
     doc: 'When records without a MAC are refused: `enforced` always, `marked` if the file HALFKEY_KEK_FILE with `.records` at its end exists. A new installation and `halfkey records enforce` write that file. Set `enforced` where they cannot write there. See [Tamper-proof records](operating.md#tamper-proof-records).',
+  },
+  floor: {
+    env: 'HALFKEY_FLOOR',
+    parse: kinds.orNull(floorAddress),
+    doc: 'Where processes keep the floor, which shows that the database went back to an earlier state: the absolute path of a file, s3:https://<host>/<bucket>/<key>?region=<region>, an https URL for GET and PUT, or off. Default: the file HALFKEY_KEK_FILE with `.floor` at its end. See [The floor](operating.md#the-floor).',
+  },
+  floorCredentialsFile: {
+    env: 'HALFKEY_FLOOR_CREDENTIALS_FILE',
+    parse: kinds.orNull(kinds.text),
+    doc: 'A file with what HALFKEY_FLOOR needs: `<access key id>:<secret access key>` for s3:, a bearer token for a URL.',
   },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',

@@ -5,6 +5,7 @@ import type { Replica } from './db/replica.ts'
 import type { Egress } from './egress/egress.ts'
 import type { RequestCounter } from './events/counters.ts'
 import type { SignalName } from './events/signal.ts'
+import type { Floor } from './floor/floor.ts'
 import type { Hooks } from './hooks.ts'
 import type { RateLimiter } from './http/rate-limits/rate-limit.ts'
 import type { JsonSchemas } from './json-schema/json-schemas.ts'
@@ -35,6 +36,8 @@ export interface Deps {
   keys: KeyProvider
   /** Whether records without a MAC are refused. */
   enforcement: Enforcement
+  /** Notices that the database went back to an earlier state. */
+  floor: Floor
   /** Every kind of records with MACs. */
   recordKinds: readonly RecordKind[]
   egress: Egress

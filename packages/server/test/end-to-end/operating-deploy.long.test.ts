@@ -82,6 +82,7 @@ afterAll(async () => {
 const ADDED = ['job', 'instance']
 /** What compose fills in that cannot be any text. */
 const FILLED: Record<string, string> = {
+  HALFKEY_FLOOR: 'off',
   HALFKEY_PUBLIC_URL: 'https://x.example',
   HALFKEY_RECORDS: 'enforced',
   REDIS_URL: '',
@@ -277,7 +278,8 @@ describe('halfkey.service', () => {
     expect(Object.keys(given).filter((name) => !known.includes(name))).toEqual([])
     expect(field('ExecStart')).toBe('/opt/halfkey/node_modules/.bin/halfkey serve')
     const program = [join(ROOT, 'packages/server/bin/halfkey.js')]
-    const env = { ...given, PORT: '0', DATABASE_URL: database.url, HALFKEY_KEK_FILE: kekFile }
+    const own = { HALFKEY_KEK_FILE: kekFile, HALFKEY_FLOOR: join(place.path, 'floor') }
+    const env = { ...given, ...own, PORT: '0', DATABASE_URL: database.url }
     const running = await startProcess({ cwd: place.path, env, program: [process.execPath, ...program] })
     expect(await running.readyz()).toBe(200)
     const doctor = new Process({ cwd: place.path, env, args: ['doctor'] })

@@ -41,6 +41,7 @@ const TABLES: Record<string, readonly string[]> = {
   'operations/dashboard': ['dashboard_links', 'dashboard_sessions'],
   'operations/transfer': ['imports'],
   platform: [
+    'accepted_restores',
     'record_keys',
     'audit_only_entries',
     'auth_epoch',

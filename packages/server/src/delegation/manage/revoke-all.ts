@@ -2,9 +2,10 @@ import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
+import type { EventInput } from '../../platform/events/events.ts'
 import type { Call, MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
-import { getApp } from '../../tenancy/apps/service.ts'
+import { getApp, listAllApps } from '../../tenancy/apps/service.ts'
 import { type InFlightFilter, listInFlight } from '../../wallets/transactions/service.ts'
 import { getWalletRowToEnd, unlistSessionsOfApp } from '../../wallets/wallets/service.ts'
 import { fail } from '../errors.ts'
@@ -14,6 +15,10 @@ import { IN_FLIGHT_MAX, type RevokedSessions } from './revoke-schema.ts'
 
 /** How many wallets one transaction ends the sessions of. */
 const WALLETS_BATCH = 50
+/** How many apps are read at a time when the sessions of all are ended. */
+const APPS_BATCH = 500
+
+type Cause = EventInput['cause']
 
 /** What was signed and may still happen, read after the last revocation: nothing can be added to it any more. */
 async function inFlightOf(db: Db, deps: Deps, of: InFlightFilter): Promise<Omit<RevokedSessions, 'revoked'>> {
@@ -59,13 +64,13 @@ interface AppEnd {
 }
 
 /** Ends sessions in the order of their ids, a portion in each transaction. */
-async function revokeSeen(deps: Deps, call: Call, { tenantId, appId }: AppEnd): Promise<number> {
+async function revokeSeen(deps: Deps, cause: Cause, { tenantId, appId }: AppEnd): Promise<number> {
   let revoked = 0
   let after = ''
   for (let more = true; more; ) {
     const rows = await deps.db.tx(async (tx) => {
       const portion = await ends.revokeActiveOfApp(tx, deps.now(), { tenantId, appId, after }, REVOKE_BATCH)
-      await publishRevoked(tx, deps, portion, call)
+      await publishRevoked(tx, deps, portion, cause)
       return portion
     })
     await deps.failpoint('portion revoked')
@@ -77,19 +82,37 @@ async function revokeSeen(deps: Deps, call: Call, { tenantId, appId }: AppEnd): 
 }
 
 /** Takes what has ended off the wallets' lists, a portion of the wallets in each transaction: sessions whose rows are hidden, too. */
-async function revokeListed(deps: Deps, call: Call, { tenantId, appId, last }: AppEnd): Promise<number> {
+async function revokeListed(deps: Deps, cause: Cause, { tenantId, appId, last }: AppEnd): Promise<number> {
   let revoked = 0
   let after = ''
   for (let more = true; more; ) {
     const { rows, walletIds } = await deps.db.tx(async (tx) => {
       const walletIds = await unlistSessionsOfApp(tx, { tenantId, appId, after }, last, WALLETS_BATCH)
       const rows = await ends.revokeActiveOfWallets(tx, deps.now(), { tenantId, walletIds, last })
-      await publishRevoked(tx, deps, rows, call)
+      await publishRevoked(tx, deps, rows, cause)
       return { rows, walletIds }
     })
     revoked += rows.length
     after = walletIds.at(-1) ?? after
     more = walletIds.length === WALLETS_BATCH
+  }
+  return revoked
+}
+
+/** What is seen first, so that most ends at once; then what is only listed. */
+const endSessionsOfApp = async (deps: Deps, cause: Cause, end: AppEnd): Promise<number> =>
+  (await revokeSeen(deps, cause, end)) + (await revokeListed(deps, cause, end))
+
+/** Ends all active sessions of all tenants, in portions that commit one by one. @returns how many there were */
+export async function endAllSessions(deps: Deps, cause: Cause): Promise<number> {
+  const last = newId('dse')
+  let revoked = 0
+  let after = ''
+  for (let more = true; more; ) {
+    const apps = await listAllApps(deps.db, after, APPS_BATCH)
+    for (const app of apps) revoked += await endSessionsOfApp(deps, cause, { ...app, last })
+    after = apps.at(-1)?.appId ?? after
+    more = apps.length === APPS_BATCH
   }
   return revoked
 }
@@ -105,6 +128,6 @@ export async function revokeSessionsOfApp(deps: Deps, call: Call, id: string): P
   const action = 'app.sessions_revoked'
   const end = { tenantId, appId, last: newId('dse') }
   await recordAuditOnly(deps.db, deps, { tenantId, appId, action, target: appId, cause: call })
-  const revoked = (await revokeSeen(deps, call, end)) + (await revokeListed(deps, call, end))
+  const revoked = await endSessionsOfApp(deps, call, end)
   return { revoked, ...(await inFlightOf(deps.db, deps, { tenantId, walletId: null, appId })) }
 }

@@ -16,6 +16,8 @@ const POLL_DEAF_MS = 250
 const FAULT_PAUSE_MS = 250
 const UPKEEP_MS = 1_000
 const STOP_MS = 7_000
+/** Loops that rest while the database may be behind its floor: nothing is sent or derived from an earlier state. */
+const BELIEVING = new Set(['fan-out', 'claim', 'upkeep'])
 
 /**
  * Settings of the engine's connections. Its tables turn over faster than their statistics, so its plans are index scans
@@ -91,7 +93,7 @@ export function createWorker(deps: Deps, options: WorkerOptions): Worker {
   async function loop(name: string, turn: () => Promise<void>, goOn: () => boolean = () => !stopping): Promise<void> {
     while (goOn()) {
       try {
-        await turn()
+        await (BELIEVING.has(name) && deps.floor.closed() !== null ? pause(FAULT_PAUSE_MS) : turn())
       } catch (error) {
         if (isOutage(error)) heartbeat.fault()
         log.warn({ err: error, loop: name }, 'delivery engine failed and will retry')

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
+import { awaitDurable } from '../../platform/db/durable.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { existing, invalid, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { type Caller, type Page as Listed, type PageQuery, paging } from '../../platform/http/route.ts'
@@ -140,7 +141,7 @@ export async function listEvents(deps: Deps, caller: Caller, query: ListEvents):
     const { bodies = [], more = false, written } = found ?? {}
     if (bodies.length > 0 || more || leftMs <= 0 || deps.lifecycle.draining) {
       // A place from a cursor is already durable.
-      if (written !== undefined && !(start.been && seq === start.after)) await store.awaitDurable(db, written)
+      if (written !== undefined && !(start.been && seq === start.after)) await awaitDurable(db, written)
       const events = bodies.map((body) => JSON.parse(body))
       return { events, nextCursor: toCursor(tenantId, seq), hasMore: more, missed }
     }

@@ -136,19 +136,6 @@ export function findPlace(
 }
 
 /**
- * Waits until the database's log is durable up to `written`: on disk, and on its synchronous standbys where there are any. The
- * fan-out that gives events their places waits for neither: lost in a crash or a failover, it would give them anew, and a
- * reader who was told of them before would miss events.
- */
-export async function awaitDurable(db: Db, written: string): Promise<void> {
-  // A commit waits for both if its transaction wrote something: the shortest of records, which nobody reads. Only PostgreSQL
-  // itself knows how far the standbys are: its view of them is closed to roles such as ours.
-  await db.run(sql`
-    select pg_logical_emit_message(true, 'halfkey', '')
-    where pg_current_wal_flush_lsn() < ${written}::pg_lsn or current_setting('synchronous_standby_names') <> ''`)
-}
-
-/**
  * The last event of each key that waits for the fan-out: a new one with the key must sort after it, whatever the clocks of
  * the processes say. What the fan-out has taken needs no such care, for a later event is behind it.
  */

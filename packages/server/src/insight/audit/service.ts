@@ -3,6 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { actionsOf } from '../../platform/events/audit-actions.ts'
 import { type Follower, followFeed, TENANTS_A_ROUND, workForTenants } from '../../platform/events/feed.ts'
+import type { ChainSource } from '../../platform/floor/source.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { type NodeSigner, nodeSigner } from '../../platform/security/node-keys.ts'
@@ -168,3 +169,6 @@ export async function listEntries(deps: Deps, caller: Caller, query: ListAuditLo
   const { entries, total } = await store.listEntries(deps.db, filter, query.sort === 'seq', offset, pageSize)
   return { items: entries, total, page, pageSize }
 }
+
+/** The chains of entries. */
+export const auditChains: ChainSource = { name: 'audit', ends: store.ends, at: store.entriesAt }

@@ -1,5 +1,6 @@
 import { and, type Db, isoTime, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
+import type { ChainPlace } from '../../platform/floor/source.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
@@ -272,4 +273,19 @@ export function entriesAfter(db: Db, tenantId: Id<'ten'>, after: number, limit: 
       from (select * from audit_entries where tenant_id = ${tenantId} and seq > ${after} order by seq limit ${limit}) a
       left join events e on e.tenant_id = ${tenantId} and e.id = a.event_id) checked
     order by seq`)
+}
+
+/** Where the logs of the next tenants end. */
+export function ends(db: Db, after: string, limit: number): Promise<ChainPlace[]> {
+  return db.query<ChainPlace>(sql`
+    select tenant_id as "tenantId", seq, encode(hash, 'hex') as hash from audit_heads
+    where tenant_id > ${after} and seq > 0 order by tenant_id limit ${limit}`)
+}
+
+/** The entries at these places of logs. */
+export function entriesAt(db: Db, places: readonly Pick<ChainPlace, 'tenantId' | 'seq'>[]): Promise<ChainPlace[]> {
+  return db.query<ChainPlace>(sql`
+    select e.tenant_id as "tenantId", e.seq, encode(e.hash, 'hex') as hash
+    from unnest(${places.map(({ tenantId }) => tenantId)}::text[], ${places.map(({ seq }) => seq)}::bigint[]) as p(tenant_id, seq)
+    join audit_entries e on e.tenant_id = p.tenant_id and e.seq = p.seq`)
 }

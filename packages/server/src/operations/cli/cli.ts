@@ -19,6 +19,7 @@ import { listen } from './commands/listen.ts'
 import { migrate } from './commands/migrate.ts'
 import { ledgerExport, ledgerVerify } from './commands/proof/ledger.ts'
 import { recordsEnforce, recordsVerify } from './commands/records/records.ts'
+import { restoreAccept, restoreShow } from './commands/restore.ts'
 import { seed } from './commands/seed.ts'
 import { tenantsCreate } from './commands/tenants.ts'
 import { exportCommand, importCommand } from './commands/transfer.ts'
@@ -56,6 +57,8 @@ const COMMANDS: readonly CliCommand[] = [
   auditVerify,
   ledgerExport,
   ledgerVerify,
+  restoreShow,
+  restoreAccept,
   recordsEnforce,
   recordsVerify,
   analyticsBackfill,

@@ -65,8 +65,8 @@ async function endSessionAnswer(deps: Deps, request: PlainRequest): Promise<Plai
 export function dashboardPages(folder: string): PlainRoute[] {
   const handler = createDashboardPage(folder)
   return [
-    { path: '/dashboard', handler },
-    { path: '/dashboard/*', handler },
+    { path: '/dashboard', believesNothing: true, handler },
+    { path: '/dashboard/*', believesNothing: true, handler },
   ]
 }
 

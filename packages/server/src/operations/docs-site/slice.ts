@@ -3,5 +3,5 @@ import { docsPages } from './routes.ts'
 
 /** The guides as pages. */
 export const docsSlice: Slice = {
-  plainRoutes: docsPages(),
+  plainRoutes: docsPages().map((page) => ({ ...page, believesNothing: true })),
 }

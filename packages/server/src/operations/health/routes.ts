@@ -24,7 +24,7 @@ export const healthRoutes: Route[] = [
     {
       summary: 'Readiness check',
       description:
-        'Succeeds if the database is reachable, migrations are current and, in a process that delivers events, its worker is alive. Otherwise the status is 500 `not_ready` here, and 503 outside `/v1`.',
+        'Succeeds if the database is reachable and not behind its floor, migrations are current and, in a process that delivers events, its worker is alive. Otherwise the status is 500 `not_ready` here, and 503 outside `/v1`.',
       callers: anyKey(),
       reply: one(Readiness),
       errors: ['not_ready'],
@@ -49,7 +49,8 @@ async function plainReadiness(deps: Deps) {
 export const healthProbes: PlainRoute[] = [
   {
     path: '/healthz',
+    believesNothing: true,
     handler: async (deps) => ({ status: 200, contentType: JSON_TYPE, body: JSON.stringify({ data: health(deps) }) }),
   },
-  { path: '/readyz', handler: plainReadiness },
+  { path: '/readyz', believesNothing: true, handler: plainReadiness },
 ]

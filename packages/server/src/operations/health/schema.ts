@@ -7,7 +7,7 @@ export const Health = z
 
 export const Check = z
   .object({
-    name: z.enum(['database', 'migrations', 'worker', 'shutdown']),
+    name: z.enum(['database', 'migrations', 'worker', 'floor', 'shutdown']),
     state: z.enum(['ok', 'failing', 'unknown']),
     message: z.string().nullable(),
     durationMs: z.number(),

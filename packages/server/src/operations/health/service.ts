@@ -34,6 +34,16 @@ async function workerState(deps: Deps): Promise<Finding> {
     : { state: 'unknown', message: 'No worker is running. Events wait until one starts.' }
 }
 
+/** The probe has no key, so the answer does not say in what the database is behind: the log and `halfkey restore show` do. */
+function floorState({ floor }: Deps): Finding {
+  if (floor.closed() !== null)
+    return {
+      state: 'failing',
+      message: 'The database is behind its floor, or could not be compared with it. Run: halfkey restore show',
+    }
+  return floor.isKept() === false ? { state: 'unknown', message: 'The floor cannot be read or written.' } : ok
+}
+
 /** Reports that the process runs. */
 export function health(deps: Deps) {
   return {
@@ -69,11 +79,12 @@ async function look(deps: Deps): Promise<Check[]> {
       ? ok
       : { state: 'failing', message: 'The database lacks migrations of this release, or could not be reached.' },
   )
+  const floor = await timed(deps, 'floor', async () => floorState(deps))
   const reached = database.state === 'ok' || deps.lifecycle.worker !== null
   const worker = await timed(deps, 'worker', async () =>
     reached ? workerState(deps) : { state: 'unknown', message: 'The database could not be reached.' },
   )
-  return [database, migrations, worker]
+  return [database, migrations, worker, floor]
 }
 
 const REMEMBERED_MS = 250

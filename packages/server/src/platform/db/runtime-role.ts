@@ -6,6 +6,7 @@ import { type Db, sql } from './db.ts'
  * process, or finds a way to write SQL through it, does not change it either. `all`: rows are only added.
  */
 export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
+  accepted_restores: 'all',
   api_keys: ['type', 'app_id'],
   audit_entries: [
     'id',

@@ -3,8 +3,6 @@ import type { Dispatcher } from 'undici'
 import type { Connection } from './connections.ts'
 import type { Send } from './send.ts'
 
-/** What is read of a body before the connection is dropped. */
-const BODY_BYTES_MAX = 64 * 1024
 const INTERIM_ANSWERS_MAX = 16
 /** Longest stored piece of an answer, in bytes of UTF-8. */
 export const SNIPPET_BYTES_MAX = 4096
@@ -70,7 +68,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (!this.#send.isCurrent(this)) return
     if (this.#bodyBytes < SNIPPET_BYTES_MAX || this.#send.keepsAnswer) this.#chunks.push(chunk)
     this.#bodyBytes += chunk.length
-    if (this.#bodyBytes > BODY_BYTES_MAX) {
+    if (this.#bodyBytes > this.#send.answerBytesMax) {
       this.#send.finish(this, this.statusCode, null)
       this.#send.connections.discard(this.connection)
     }

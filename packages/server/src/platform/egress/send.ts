@@ -8,6 +8,8 @@ import type { Plan, Router } from './targets.ts'
 const CONNECT_PATIENCE_MS = 4_000
 /** and at most this share of the send's time, so that the last address still has some. */
 const CONNECT_PATIENCE_SHARE = 0.2
+/** What is read of an answer before its connection is dropped, unless the request says otherwise. */
+const ANSWER_BYTES_MAX = 64 * 1024
 
 export type Method = 'GET' | 'POST' | 'PUT'
 
@@ -19,8 +21,10 @@ export interface SendRequest {
   body: Buffer | string
   /** for everything from name resolution to the end of the answer's body */
   timeoutMs: number
-  /** The answer's body is needed, not only its start. Past 64 KiB it is cut. */
+  /** The answer's body is needed, not only its start. Past `answerBytesMax` it is cut. */
   keepsAnswer?: boolean
+  /** How much of an answer's body is read. By default 64 KiB. */
+  answerBytesMax?: number
   /** for servers that ask for a certificate; without effect over http: */
   clientCertificate?: ClientIdentity
   /** See `Egress`. By default false. */
@@ -93,6 +97,10 @@ export class Send {
 
   get keepsAnswer(): boolean {
     return this.#request.keepsAnswer === true
+  }
+
+  get answerBytesMax(): number {
+    return this.#request.answerBytesMax ?? ANSWER_BYTES_MAX
   }
 
   /** True while `attempt` is the one that counts; undici may still report on one that was given up. */

@@ -39,6 +39,7 @@ const AUDIT_ONLY_ACTIONS = [
   'installation.signing_key_rotated',
   'installation.identity_key_rotated',
   'installation.kek_rotated',
+  'installation.restore_accepted',
 ] as const
 
 export type AuditOnlyAction = (typeof AUDIT_ONLY_ACTIONS)[number]

@@ -62,6 +62,10 @@ export const COMMON_ERRORS = {
     500,
     'A stored record that this call depends on was changed by something other than Halfkey. Nothing was done.',
   ],
+  database_behind_floor: [
+    500,
+    'The database went back to an earlier state, so nothing in it is believed until its operator has accepted that state. Nothing was done.',
+  ],
   not_ready: [500, 'The service is not ready.'],
 } as const satisfies ErrorTable
 

@@ -58,6 +58,7 @@ const asking =
 
 function answering(deps: Deps, route: PlainRoute) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (route.believesNothing !== true) deps.floor.require()
     const answer = await route.handler(deps, {
       method: request.method,
       ...pathAndQuery(request.url),

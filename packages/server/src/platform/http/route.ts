@@ -313,6 +313,8 @@ export interface PlainRoute {
   path: string
   /** Accepts any Host in development too, because its response is public (see host-check.ts). */
   anyHost?: boolean
+  /** Answers while the database is behind its floor, because it depends on nothing there: probes, docs, files of pages. */
+  believesNothing?: boolean
   handler(deps: Deps, request: PlainRequest): Promise<PlainAnswer>
 }
 

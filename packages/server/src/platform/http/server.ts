@@ -239,6 +239,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
       if (host !== undefined && !anyHost && !isOurHost(host)) throw wrongHost(deps)
       if (!forApi) return done()
       if (request.method === 'OPTIONS') return void preflight(reply)
+      if (!isProbe(request)) deps.floor.require()
       // Before the body is read: an unknown route is a 404 for any body.
       const found = () => {
         deps.requests.count(request.holder as KeyHolder)
@@ -311,6 +312,7 @@ const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyReques
   const { method, ip: address, headers } = request
   // Responses that depend on a cookie must not be cached.
   reply.header('cache-control', 'no-store')
+  deps.floor.require()
   reply.headers(await limitPage(deps, entrance, address))
   const holder = await entrance.enter(deps, { method, address, headers })
   request.holder = holder

@@ -24,6 +24,7 @@ function mayRead(deps: Deps, authorization: string | undefined, address: string)
 /** `/metrics` on the main port: with the token, or on loopback in development; for others it is not there. */
 export const metricsRoute: PlainRoute = {
   path: '/metrics',
+  believesNothing: true,
   async handler(deps, { authorization, address }) {
     if (!mayRead(deps, authorization, address)) return hidden(deps)
     return { status: 200, contentType: deps.metrics.registry.contentType, body: await deps.metrics.registry.metrics() }

@@ -63,6 +63,15 @@ export function createMetrics() {
       'halfkey_transactions_late_total',
       'Transactions that their ledger executed after they were recorded as failed',
     ),
+    floorBehind: gauge(
+      'halfkey_floor_behind',
+      '1 while the database is behind its floor, or could not be compared with it: nothing is signed or released',
+    ),
+    floorFailures: counter(
+      'halfkey_floor_failures_total',
+      'Failed reads and writes of the floor outside the database',
+      'operation',
+    ),
     leasesLost: counter('halfkey_delivery_leases_lost_total', 'Leases that expired or whose worker died'),
   }
 }

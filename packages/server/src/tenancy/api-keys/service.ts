@@ -184,3 +184,62 @@ export async function rotateApiKey(
 export async function revokeKeysOfApp(tx: Db, deps: Deps, { tenantId, appId }: OfApp): Promise<void> {
   await store.revokeKeysOfApp(tx, tenantId, appId, deps.now())
 }
+
+const KEYS_A_TURN = 500
+
+/** Ends, in all tenants, the values of keys that rotations have replaced. @returns how many there were */
+export async function endPreviousKeys(deps: Deps): Promise<number> {
+  let ended = 0
+  for (let more = true; more; ) {
+    const keys = await deps.db.tx(async (tx) => {
+      await raiseAuthEpoch(tx)
+      tx.afterCommit(deps.auth.forget)
+      return store.endPreviousValues(tx, deps.now(), KEYS_A_TURN)
+    })
+    ended += keys
+    more = keys === KEYS_A_TURN
+  }
+  return ended
+}
+
+/** An active key of any tenant, for an operator. */
+export interface ActiveKey extends Pick<ApiKey, 'id' | 'name' | 'type' | 'last4' | 'lastUsedAt'> {
+  tenantId: Id<'ten'>
+}
+
+/** The active keys of all tenants, or those of `ids`: the first ones, and how many there are in all. */
+export async function listActiveKeys(
+  deps: Deps,
+  { ids, limit }: { ids: readonly string[] | null; limit: number },
+): Promise<{ keys: ActiveKey[]; total: number }> {
+  const now = deps.now()
+  const rows = await store.listActiveToEnd(deps.db, now, { ids, limit })
+  const keys = rows.map((row) => {
+    const { id, name, type, last4, lastUsedAt } = store.toApiKey(row, now)
+    return { tenantId: row.tenant_id, id, name, type, last4, lastUsedAt }
+  })
+  return { keys, total: await store.countActive(deps.db, now) }
+}
+
+/**
+ * Revokes the active keys of all tenants, or those of `ids`, for an operator: also the last ones that can administer a tenant, because
+ * `halfkey keys create` makes others. In portions that commit one by one. @returns how many there were
+ */
+export async function revokeActiveKeys(deps: Deps, ids: readonly string[] | null): Promise<number> {
+  let revoked = 0
+  for (let more = true; more; ) {
+    const keys = await deps.db.tx(async (tx) => {
+      const now = deps.now()
+      const rows = await store.listActiveToEnd(tx, now, { ids, limit: KEYS_A_TURN })
+      for (const row of rows) {
+        const ended = { ...row, revoked_at: now, updated_at: now }
+        await store.revokeApiKey(tx, ended)
+        await spread(tx, deps, ended, 'api_key.revoked', { actor: 'cli' })
+      }
+      return rows.length
+    })
+    revoked += keys
+    more = keys === KEYS_A_TURN
+  }
+  return revoked
+}

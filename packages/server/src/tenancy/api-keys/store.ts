@@ -140,6 +140,43 @@ export async function rotateApiKey(tx: Db, before: ApiKeyRow): Promise<void> {
   noteVersion(tx, row)
 }
 
+/** Ends the values that rotations have replaced, of at most `limit` keys of all tenants. @returns how many there were */
+export async function endPreviousValues(tx: Db, now: Date, limit: number): Promise<number> {
+  const keys = await readToEnd<ApiKeyRow>(
+    tx,
+    API_KEY_RECORD,
+    sql`
+    select * from api_keys where previous_hash is not null order by tenant_id, id limit ${limit} for no key update`,
+  )
+  // A revoked key has none; what is ended like one stays as it was.
+  for (const key of keys) await revokeApiKey(tx, { ...key, updated_at: now })
+  return keys.length
+}
+
+/**
+ * The active keys of all tenants by tenant and id, to end them: at most `limit`, and only those of `ids` unless it is null.
+ * Keys that somebody else changed are among them.
+ */
+export function listActiveToEnd(
+  db: Db,
+  now: Date,
+  { ids, limit }: { ids: readonly string[] | null; limit: number },
+): Promise<ApiKeyRow[]> {
+  const wanted = ids === null ? sql`true` : sql`id = any(${ids})`
+  const locked = db.inTransaction ? sql`for no key update` : sql``
+  return readToEnd<ApiKeyRow>(
+    db,
+    API_KEY_RECORD,
+    sql`
+    select * from api_keys where ${hasStatus('active', now)} and ${wanted} order by tenant_id, id limit ${limit} ${locked}`,
+  )
+}
+
+/** How many active keys there are in all tenants. */
+export function countActive(db: Db, now: Date): Promise<number> {
+  return db.count(sql`select count(*) as n from api_keys where ${hasStatus('active', now)}`)
+}
+
 /** Revokes all keys of an app. */
 export async function revokeKeysOfApp(tx: Db, tenantId: Id<'ten'>, appId: Id<'app'>, now: Date): Promise<void> {
   const keys = await readToEnd<ApiKeyRow>(

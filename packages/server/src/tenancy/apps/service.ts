@@ -17,6 +17,7 @@ import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealSec
 import * as store from './store.ts'
 
 export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
+export { listAllApps } from './store.ts'
 
 export const APP_ERRORS = {
   default_app: [409, "The tenant's default app can't be deleted. Make another app the default one first."],

@@ -74,6 +74,19 @@ export async function findTenantOfApp(db: Db, id: Id<'app'>): Promise<Id<'ten'> 
   return (await db.one<{ tenant_id: Id<'ten'> }>(sql`select tenant_id from apps where id = ${id}`))?.tenant_id
 }
 
+/** An app and its tenant. */
+export interface AppOfTenant {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+}
+
+/** The next apps of all tenants by id. */
+export function listAllApps(db: Db, after: string, limit: number): Promise<AppOfTenant[]> {
+  return db.query<AppOfTenant>(
+    sql`select tenant_id as "tenantId", id as "appId" from apps where id > ${after} order by id limit ${limit}`,
+  )
+}
+
 /** Whether the app exists. If so, it cannot be deleted until the transaction ends. */
 export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>): Promise<boolean> {
   return (await tx.run(sql`select from apps where tenant_id = ${tenantId} and id = ${id} for share`)) === 1

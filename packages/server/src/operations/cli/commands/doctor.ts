@@ -7,6 +7,7 @@ import { connectToLook, type Reached } from '../../doctor/connect.ts'
 import { checkDatabase } from '../../doctor/database.ts'
 import { checkDataFolder, checkDisk, checkKeyFile } from '../../doctor/files.ts'
 import { type Finding, type Level, note, warning } from '../../doctor/finding.ts'
+import { checkFloor } from '../../doctor/floor.ts'
 import {
   checkFollowers,
   checkImports,
@@ -48,6 +49,7 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Hel
   const checks: [string, () => Promise<Finding[]>][] = [
     ['key_file.database', () => checkSealing(db, keys)],
     ['records', () => checkRecords(db, config)],
+    ['floor', () => checkFloor(db, config)],
     ['queue', () => checkQueue(db)],
     ['followers', () => checkFollowers(db)],
     ['imports', () => checkImports(db)],

@@ -42,6 +42,8 @@ interface Declaration {
    * and counts from the generation of the mark `since`.
    */
   sets?: Readonly<Record<string, RecordList>>
+  /** Whether a row without a MAC never counts, because no release wrote any: not even where such records are accepted. */
+  alwaysSealed?: true
   /** Which rows carry a MAC, where not all do: a condition of SQL, and the same in code. */
   only?: { rows: string; holds(row: RecordRow): boolean }
 }

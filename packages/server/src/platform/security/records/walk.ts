@@ -46,10 +46,10 @@ export function withLists(kind: RecordKind, row: RecordRow): RecordRow {
 /** The statement's columns that `withLists` and a check need. */
 export const walkColumns = (kind: RecordKind): string => `${kind.read.join(', ')}${listColumns(kind)}`
 
-/** Which rows have no MAC, or a list that does not hold: of what has had them since the given generation of the mark, or earlier. */
+/** Which rows have no MAC and may get one, or a list that does not hold: of what has had them since the given generation of the mark, or earlier. */
 const missing = (kind: RecordKind, upTo = GENERATION) =>
   [
-    ...((kind.since ?? 1) <= upTo ? ['mac is null'] : []),
+    ...((kind.since ?? 1) <= upTo && !kind.alwaysSealed ? ['mac is null'] : []),
     ...Object.entries(kind.sets ?? {}).flatMap(([list, set]) =>
       set.since <= upTo ? [`(${holds(list, set)}) is not true`] : [],
     ),
@@ -124,7 +124,7 @@ export async function* verifyRecords(
   }
 }
 
-/** How many records of a kind have no MAC, or a list that does not hold, of what has had them since a generation of the mark. */
+/** How many records of a kind have no MAC and may get one, or a list that does not hold, of what has had them since a generation of the mark. */
 export const countMissing = (db: Db, kind: RecordKind, upTo?: number): Promise<number> =>
   countRecords(db, kind, null, missing(kind, upTo))
 

@@ -1,4 +1,5 @@
 import { type Db, isoTime, type Sql, sql } from '../../../platform/db/db.ts'
+import type { ChainPlace } from '../../../platform/floor/source.ts'
 import type { Id } from '../../../platform/ids.ts'
 import type { Arguments } from '../../../platform/ports/ledger.ts'
 import type { Definition } from '../embedded/declared-template.ts'
@@ -215,4 +216,19 @@ export async function hasUpdatesBefore(db: Db, tenantId: Id<'ten'>, before: Date
     (await db.one(sql`
       select from ledger_updates where tenant_id = ${tenantId} and recorded_at < ${before} limit 1`)) !== undefined
   )
+}
+
+/** Where the chains of the next tenants end. */
+export function ends(db: Db, after: string, limit: number): Promise<ChainPlace[]> {
+  return db.query<ChainPlace>(sql`
+    select tenant_id as "tenantId", seq, encode(hash, 'hex') as hash from ledger_heads
+    where tenant_id > ${after} and seq > 0 order by tenant_id limit ${limit}`)
+}
+
+/** The entries at these places of chains. */
+export function entriesAt(db: Db, places: readonly Pick<ChainPlace, 'tenantId' | 'seq'>[]): Promise<ChainPlace[]> {
+  return db.query<ChainPlace>(sql`
+    select e.tenant_id as "tenantId", e.seq, encode(e.hash, 'hex') as hash
+    from unnest(${places.map(({ tenantId }) => tenantId)}::text[], ${places.map(({ seq }) => seq)}::bigint[]) as p(tenant_id, seq)
+    join ledger_chain e on e.tenant_id = p.tenant_id and e.seq = p.seq`)
 }

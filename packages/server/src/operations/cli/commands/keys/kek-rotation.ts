@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkInstallation, recordSealingKeys } from '../../../../platform/db/installation.ts'
 import type { Deps } from '../../../../platform/deps.ts'
+import { rewrapFloor } from '../../../../platform/floor/rewrap.ts'
 import { type KeyFile, openKeyFile } from '../../../../platform/security/key-provider.ts'
 import {
   countStale,
@@ -125,6 +126,11 @@ async function rotate(deps: Deps, options: RotationOptions, goOn: () => void): P
     await wait(progress, 'Waiting until work that began under the old key has ended', options.settleMs, goOn)
     rewrapped += await rewrapUntilNone(run)
   }
+  await rewrapFloor({ config: deps.config, egress: deps.egress, keys, now: deps.now }).catch((error: Error): never => {
+    throw new CommandError(
+      `The floor could not be written under the new key: ${error.message}. No key was removed from the file. Run this again.`,
+    )
+  })
   await recordSealingKeys(deps.db, [keys.keyId])
   if (drops) await dropOldKeys(path, keys)
   return { keyId: keys.keyId, isNew, rewrapped, oldKeyIds, dropped: drops }
