@@ -6,8 +6,10 @@ import { canonicalJson } from '../../platform/security/canonical-json.ts'
 
 /** Part of every hashed entry: another form of entry would be another chain. */
 const ENTRY_FORMAT = 'halfkey-audit-entry/1'
-/** Part of every signed head: the node's key also signs other things. */
-const HEAD_FORMAT = 'halfkey-audit-head/1'
+/** Part of every signed head: the tenant's proof key also signs heads of the ledger, and checkpoints. */
+const HEAD_FORMAT = 'halfkey-audit-head/2'
+/** The same in heads of releases that signed them by the key of the tenant's ledger node. */
+const FORMER_HEAD_FORMAT = 'halfkey-audit-head/1'
 /** Of an address's salt, which is random for each entry. */
 export const SALT_BYTES = 16
 
@@ -50,13 +52,21 @@ export interface ChainPlace {
 export const SignedHead = z.strictObject({ seq: z.int(), hash: hex(32), signedAt: z.string(), signature: hex(64) })
 export type SignedHead = z.infer<typeof SignedHead>
 
+/** Raw keys whose signatures of heads count. */
+export interface HeadKeys {
+  /** Of the tenant's ledger node. It signed the heads of earlier releases, and names the proof key. */
+  node: Buffer
+  /** Signs heads. Null if the tenant has none yet. */
+  proof: Buffer | null
+}
+
 /** A log that was found to be unaltered. */
 export interface WholeLog {
   tenantId: string
   entries: number
   /** Its end, to be noted elsewhere. Null without entries. */
   head: { seq: number; hash: string } | null
-  /** Fingerprint of the key that signed the head: the ids of the tenant's parties end with it. */
+  /** Fingerprint of the node's key, which signed the head or named the key that did: the ids of the tenant's parties end with it. */
   signer: string
 }
 
@@ -102,9 +112,18 @@ export function headMessage(tenantId: string, head: Omit<SignedHead, 'signature'
   return Buffer.from(canonicalJson({ format: HEAD_FORMAT, tenantId, seq, hash, signedAt }))
 }
 
-/** Whether this raw key signed a chain's end. */
-export function isSignedHead(publicKey: Buffer, tenantId: string, head: SignedHead): boolean {
-  return isSignedBy(publicKey, headMessage(tenantId, head), Buffer.from(head.signature, 'hex'))
+/** The same in releases that signed by the node's key. */
+export function formerHeadMessage(tenantId: string, head: Omit<SignedHead, 'signature'>): Buffer {
+  const { seq, hash, signedAt } = head
+  return Buffer.from(canonicalJson({ format: FORMER_HEAD_FORMAT, tenantId, seq, hash, signedAt }))
+}
+
+/** Whether the tenant's keys signed a chain's end. */
+export function isSignedHead({ node, proof }: HeadKeys, tenantId: string, head: SignedHead): boolean {
+  const signature = Buffer.from(head.signature, 'hex')
+  if (proof !== null && isSignedBy(proof, headMessage(tenantId, head), signature)) return true
+  // Until the log gets its next entry, and in exports.
+  return isSignedBy(node, formerHeadMessage(tenantId, head), signature)
 }
 
 /** The first thing that is wrong with a chain. The message names the entry. */
@@ -133,10 +152,9 @@ export interface ChainCheck {
 /** What a chain is checked against. */
 export interface ChainCheckOptions {
   tenantId: string
-  /** Raw: of the tenant's ledger node. */
-  publicKey: Buffer
-  /** A head that was noted earlier: the only thing that shows that a chain was cut off together with its signed head. */
-  noted: ChainPlace | null
+  keys: HeadKeys
+  /** Heads that were noted earlier: the only thing that shows that a chain was cut off together with its signed head. */
+  noted: readonly ChainPlace[]
   /** Whether the tenant is so new that it need not have a head. */
   mayBeEmpty: boolean
 }
@@ -168,8 +186,11 @@ function checkHash(tenantId: string, record: AuditRecord, last: AuditRecord | nu
 }
 
 function checkNoted({ noted }: ChainCheckOptions, record: AuditRecord): void {
-  if (noted?.seq !== record.seq || noted.hash === record.hash) return
-  throw new AuditFault(`${nameOf(record)} or one before it was altered: its hash was ${noted.hash} when you noted it.`)
+  const other = noted.find(({ seq, hash }) => seq === record.seq && hash !== record.hash)
+  if (other !== undefined)
+    throw new AuditFault(
+      `${nameOf(record)} or one before it was altered: its hash was ${other.hash} when you noted it.`,
+    )
 }
 
 function checkHead(options: ChainCheckOptions, last: AuditRecord | null, head: SignedHead | null): void {
@@ -179,7 +200,7 @@ function checkHead(options: ChainCheckOptions, last: AuditRecord | null, head: S
       throw new AuditFault('The log has no entries and no signed head: they were removed, or never written.')
     throw new AuditFault(`${nameOf(last)} is the last entry, but no signed head confirms it.`)
   }
-  if (!isSignedHead(options.publicKey, options.tenantId, head))
+  if (!isSignedHead(options.keys, options.tenantId, head))
     throw new AuditFault(
       `The head names entry ${head.seq} as the last one, but its signature is not from the tenant's key: the head was altered, or somebody without that key rewrote entries.`,
     )
@@ -224,16 +245,16 @@ export function checkChain(options: ChainCheckOptions): ChainCheck {
     },
     end(head) {
       checkHead(options, last, head)
-      const { tenantId, publicKey, noted } = options
+      const { tenantId, keys, noted } = options
       const seq = last?.seq ?? 0
-      if (noted !== null && noted.seq > seq)
-        throw missing(seq + 1, noted.seq, `the log reached entry ${noted.seq} when you noted its head`)
+      const reached = Math.max(0, ...noted.map((place) => place.seq))
+      if (reached > seq) throw missing(seq + 1, reached, `the log reached entry ${reached} when you noted its head`)
       const [first] = erased.values()
       if (first !== undefined)
         throw new AuditFault(
           `${nameOf(first)} was altered: its network address is missing, although its user was not deleted.`,
         )
-      return { tenantId, entries: seq, head: last && { seq, hash: last.hash }, signer: keyFingerprint(publicKey) }
+      return { tenantId, entries: seq, head: last && { seq, hash: last.hash }, signer: keyFingerprint(keys.node) }
     },
   }
 }

@@ -6,7 +6,7 @@ import { type Follower, followFeed, TENANTS_A_ROUND, workForTenants } from '../.
 import type { ChainSource } from '../../platform/floor/source.ts'
 import { type Caller, type Page, paging } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { type NodeSigner, nodeSigner } from '../../platform/security/node-keys.ts'
+import { type ProofSigner, proofSigner } from '../../platform/security/proof-keys.ts'
 import { actOfAuditOnly, actOfEvent } from './act.ts'
 import {
   type AuditRecord,
@@ -75,7 +75,7 @@ async function erase(tx: Db, tenantId: Id<'ten'>, acts: readonly NewAct[]): Prom
  * The place after which entries are appended. @throws Error unless this service has signed it: otherwise its next
  * signature would confirm a forged chain
  */
-async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise<ChainPlace> {
+async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: ProofSigner): Promise<ChainPlace> {
   const head = await store.lockHead(tx, tenantId)
   if (head === null) {
     if (!(await store.hasBegun(tx, tenantId))) return { seq: 0, hash: null }
@@ -83,17 +83,20 @@ async function placeOf(tx: Db, tenantId: Id<'ten'>, signer: NodeSigner): Promise
       `the audit log of ${tenantId} cannot continue: its head is gone. Run: halfkey audit verify --tenant ${tenantId}`,
     )
   }
-  if (!isSignedHead(signer.publicKey, tenantId, head))
+  if (!isSignedHead({ node: signer.nodePublicKey, proof: signer.publicKey }, tenantId, head))
     throw new Error(
       `the audit log of ${tenantId} cannot continue: its head was altered. Run: halfkey audit verify --tenant ${tenantId}`,
     )
   return head
 }
 
-/** Appends acts to the chain and signs its end, in this transaction. Transactions of one tenant are serialised. */
+/**
+ * Appends acts to the chain and signs its end, in this transaction. Transactions of one tenant are serialised. The tenant's proof key
+ * was opened before.
+ */
 async function append(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: readonly NewAct[]): Promise<void> {
   if (acts.length === 0) return
-  const signer = await nodeSigner(tx, deps.keys, tenantId)
+  const signer = await proofSigner(tx, deps, tenantId)
   let place = await placeOf(tx, tenantId, signer)
   for (let at = 0; at < acts.length; at += PORTION) {
     const entries = chain(tenantId, place, acts.slice(at, at + PORTION))
@@ -117,8 +120,14 @@ async function appendOrTell(tx: Db, deps: Appending, tenantId: Id<'ten'>, acts: 
   }
 }
 
+/** Opens, or makes, the key that signs the heads: what a transaction made could be undone with it. */
+async function openKey(db: Db, deps: Appending, tenantId: Id<'ten'>): Promise<void> {
+  await proofSigner(db, deps, tenantId)
+}
+
 const followerOf = (deps: Appending): Follower => ({
   name: 'audit',
+  prepare: (db, tenantId) => openKey(db, deps, tenantId),
   fold: (tx, tenantId, events) => {
     const acts = events.map((event) => actOfEvent(tenantId, event))
     return appendOrTell(tx, deps, tenantId, acts)
@@ -128,13 +137,14 @@ const followerOf = (deps: Appending): Follower => ({
 /** Appends entries for audit-only entries that wait. @returns whether there are more */
 async function followNotes(db: Db, deps: Appending): Promise<boolean> {
   const tenants = await store.tenantsWithNotes(db, TENANTS_A_ROUND)
-  return workForTenants(tenants, 'the audit log could not record actions', (tenantId) =>
-    db.tx(async (tx) => {
+  return workForTenants(tenants, 'the audit log could not record actions', async (tenantId) => {
+    await openKey(db, deps, tenantId)
+    return db.tx(async (tx) => {
       const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
       await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))
       return notes.length === NOTES_A_TURN
-    }),
-  )
+    })
+  })
 }
 
 /**

@@ -2,11 +2,13 @@ import { beginSnapshot, type Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { freshNodeSigner } from '../../platform/security/node-keys.ts'
+import { freshProofSigner, type ProofSigner } from '../../platform/security/proof-keys.ts'
 import {
   AuditFault,
   type AuditRecord,
   type ChainPlace,
   checkChain,
+  type HeadKeys,
   nameOf,
   type SignedHead,
   type WholeLog,
@@ -18,19 +20,36 @@ const PORTION = 1_000
 /** How long after its creation a tenant may have no head: the worker writes its first entry within about a second. */
 const NEW_MS = 60_000
 
-/** The public key of the tenant's private key. The column with the public key could have been altered. @throws AuditFault */
-async function trustedKey(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<Buffer> {
-  const signer = await freshNodeSigner(tx, deps.keys, tenantId).catch((error: unknown) => {
+/** A tenant's keys, from the private ones: the columns with public keys could have been altered. */
+export interface TrustedKeys {
+  nodePublicKey: Buffer
+  /** Undefined if the tenant has no proof key yet. */
+  signer: ProofSigner | undefined
+}
+
+/** Opens them. @throws AuditFault */
+export async function trustedKeys(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<TrustedKeys> {
+  const cannotOpen = (error: unknown): never => {
     throw new AuditFault(
       `The key of ${tenantId} cannot be opened, so its log cannot be verified: ${(error as Error).message}`,
     )
-  })
+  }
+  const signer = await freshNodeSigner(tx, deps.keys, tenantId).catch(cannotOpen)
   if (!signer.publicKey.equals(signer.storedPublicKey))
     throw new AuditFault(
       `The public key of ${tenantId} in the database was altered: it does not match the private key.`,
     )
-  return signer.publicKey
+  return {
+    nodePublicKey: signer.publicKey,
+    signer: await freshProofSigner(tx, deps.keys, tenantId).catch(cannotOpen),
+  }
 }
+
+/** The keys whose signatures of heads count. */
+export const headKeysOf = ({ nodePublicKey: node, signer }: TrustedKeys): HeadKeys => ({
+  node,
+  proof: signer?.publicKey ?? null,
+})
 
 /** All entries in the chain's order, a portion at a time. */
 async function* records(tx: Db, tenantId: Id<'ten'>): AsyncGenerator<store.CheckedRecord[]> {
@@ -57,7 +76,7 @@ async function requireRecorded(tx: Db, tenantId: Id<'ten'>): Promise<void> {
 /** A log as it is at one moment, before its entries are read. */
 interface OpenLog {
   tx: Db
-  publicKey: Buffer
+  keys: TrustedKeys
   head: SignedHead | null
 }
 
@@ -65,28 +84,28 @@ interface OpenLog {
 function reading<T>(deps: Deps, tenantId: Id<'ten'>, watcher: Watcher, work: (log: OpenLog) => Promise<T>): Promise<T> {
   return deps.db.tx(async (tx) => {
     await beginSnapshot(tx)
-    const publicKey = await trustedKey(tx, deps, tenantId)
+    const keys = await trustedKeys(tx, deps, tenantId)
     const head = await store.findHead(tx, tenantId)
     watcher.begin(await store.countAll(tx, tenantId))
-    return work({ tx, publicKey, head })
+    return work({ tx, keys, head })
   })
 }
 
 /**
  * Recomputes a tenant's whole chain in the database: hashes, numbers, the head's signature by the tenant's own key, and
  * that entries agree with the events that are still kept.
- * @param noted a head that was noted earlier
+ * @param noted heads that were noted earlier
  * @throws AuditFault naming the first entry that is altered, missing or inserted
  */
 export function verifyLog(
   deps: Deps,
   tenantId: Id<'ten'>,
-  noted: ChainPlace | null,
+  noted: readonly ChainPlace[],
   watcher: Watcher,
 ): Promise<WholeLog> {
-  return reading(deps, tenantId, watcher, async ({ tx, publicKey, head }) => {
+  return reading(deps, tenantId, watcher, async ({ tx, keys, head }) => {
     const mayBeEmpty = await store.isNew(tx, tenantId, new Date(deps.now().getTime() - NEW_MS))
-    const check = checkChain({ tenantId, publicKey, noted, mayBeEmpty })
+    const check = checkChain({ tenantId, keys: headKeysOf(keys), noted, mayBeEmpty })
     let unlike: AuditRecord | null = null
     for await (const portion of records(tx, tenantId)) {
       for (const { fitsEvent, ...record } of portion) {
@@ -111,8 +130,8 @@ export function readLog(
   write: (line: string) => Promise<void>,
   watcher: Watcher,
 ): Promise<number> {
-  return reading(deps, tenantId, watcher, async ({ tx, publicKey, head }) => {
-    await write(headerLine(tenantId, publicKey, deps.now()))
+  return reading(deps, tenantId, watcher, async ({ tx, keys, head }) => {
+    await write(headerLine(tenantId, keys, deps.now()))
     let entries = 0
     for await (const portion of records(tx, tenantId)) {
       for (const { fitsEvent: _, ...record } of portion) await write(JSON.stringify(record))

@@ -5,7 +5,7 @@ import { KeyFileError } from '../../platform/security/key-provider.ts'
 import { KeyServiceAddressError, KeyServiceError } from '../../platform/security/key-services/key-service.ts'
 import { type CliCommand, CommandError, EXIT, type Terminal, UsageError } from './command.ts'
 import { analyticsBackfill } from './commands/analytics.ts'
-import { auditExport, auditVerify } from './commands/audit.ts'
+import { auditCheckpoint, auditExport, auditVerify } from './commands/audit.ts'
 import { config } from './commands/config.ts'
 import { dashboardLink, dashboardSignOutEveryone } from './commands/dashboard.ts'
 import { deliveriesList, deliveriesRetry } from './commands/deliveries.ts'
@@ -54,6 +54,7 @@ const COMMANDS: readonly CliCommand[] = [
   exportCommand,
   importCommand,
   auditExport,
+  auditCheckpoint,
   auditVerify,
   ledgerExport,
   ledgerVerify,

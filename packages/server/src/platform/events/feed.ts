@@ -36,6 +36,8 @@ export interface Follower {
   name: string
   /** What a crash of the database undoes is only folded again, cursor and all, so its commits need not wait for the disk. */
   asyncCommit?: boolean
+  /** Before that transaction, for example to open a key: a key provider may be a network away. */
+  prepare?(db: Db, tenantId: Id<'ten'>): Promise<void>
   /** In the transaction that moves the cursor. Reads and writes nothing but the database. */
   fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): Promise<void>
 }
@@ -123,6 +125,7 @@ export async function followFeed(db: Db, follower: Follower): Promise<boolean> {
     if (!begun)
       await db.run(sql`
         insert into feed_cursors (tenant_id, follower, seq) values (${tenant_id}, ${follower.name}, 0) on conflict do nothing`)
+    await follower.prepare?.(db, tenant_id)
     return db.tx((tx) => foldSome(tx, follower, tenant_id))
   })
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
 import { killAll, ServiceProcess } from '../../../../test/harness/service-process.ts'
 import { signInAs } from '../../../identity/sessions/sessions.fixture.ts'
-import { type AuditRecord, hashEntry, headMessage } from '../../../insight/audit/chain.ts'
+import { type AuditRecord, formerHeadMessage, hashEntry, headMessage } from '../../../insight/audit/chain.ts'
 import { readLog } from '../../../insight/audit/verify.ts'
 import type { Id } from '../../../platform/ids.ts'
 import { keyFingerprint } from '../../../platform/ports/party.ts'
@@ -425,9 +425,13 @@ describe('an exported log', () => {
     const file = await exported(tenant)
     const lines = linesOf(file).map((line) => JSON.parse(line))
     expect(lines[0]).toEqual({
-      format: 'halfkey-audit/1',
+      format: 'halfkey-audit/2',
       tenantId: tenant.tenantId,
-      publicKey: expect.stringMatching(/^[0-9a-f]{64}$/),
+      nodePublicKey: expect.stringMatching(/^[0-9a-f]{64}$/),
+      proofKey: {
+        publicKey: expect.stringMatching(/^[0-9a-f]{64}$/),
+        delegation: expect.stringMatching(/^[0-9a-f]{128}$/),
+      },
       exportedAt: expect.stringMatching(/Z$/),
     })
     const { body } = await tenant.get('/audit-log?page_size=100')
@@ -492,7 +496,9 @@ describe('an exported log', () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519')
     const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
     const forged = rewritten(file, (lines) => {
-      const header = { ...JSON.parse(lines[0] as string), publicKey: raw.toString('hex') }
+      // As releases before wrote it: one key for everything.
+      const { tenantId, exportedAt } = JSON.parse(lines[0] as string)
+      const header = { format: 'halfkey-audit/1', tenantId, publicKey: raw.toString('hex'), exportedAt }
       let previousHash: string | null = null
       const records = recordsOf(file).map((record) => {
         const one: AuditRecord = { ...record, actor: 'cli', previousHash }
@@ -502,7 +508,7 @@ describe('an exported log', () => {
       })
       const { seq, hash } = records.at(-1) as AuditRecord
       const head = { seq, hash, signedAt: new Date().toISOString() }
-      const signature = sign(null, headMessage(tenant.tenantId, head), privateKey).toString('hex')
+      const signature = sign(null, formerHeadMessage(tenant.tenantId, head), privateKey).toString('hex')
       return [header, ...records, { head: { ...head, signature } }].map((line) => JSON.stringify(line))
     })
     const accepted = await check(forged)

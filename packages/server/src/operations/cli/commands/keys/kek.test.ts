@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { type Service, startService } from '../../../../../test/harness/harness.ts'
+import { eventually, type Service, startService } from '../../../../../test/harness/harness.ts'
 import { type Receiver, startReceiver } from '../../../../../test/harness/receiver.ts'
 import { expectStatus, newHolder } from '../../../../delegation/delegated.fixture.ts'
 import { newShop, widget } from '../../../../identity/messenger/messenger.fixture.ts'
@@ -297,6 +297,11 @@ describe.concurrent('rotating the key-encryption key', { timeout: 180_000 }, () 
     const tenant = await service.newTenant()
     const make = async () => (await tenant.post('/webhooks', { url: `${receiver.url}/x`, events: ['*'] })).body.data.id
     const [written, held] = [await make(), await make()] as [string, string]
+    // Each log makes its key with its first entry: what it seals later would be under the new key.
+    await eventually('the keys of the logs', async () => {
+      const without = await service.sql('select from tenants where proof_key_sealed is null')
+      return without.length === 0
+    })
     await addFirstKey(fileOf(service))
     const keys = await openKeyFile(fileOf(service), { create: false })
     const [oldId] = keys.keyIds.slice(1)
