@@ -95,6 +95,7 @@ const FOREIGN_WRITES: Record<string, string> = {
 const AUTHENTICATION = 'who is calling is found in one statement, before anything else'
 const ONE_STATEMENT = 'a check or a lock in the statement that does the work: one round trip'
 const FIGURES = 'figures for operators'
+const ENDED = 'what the log says was ended is held against the rows: `halfkey records verify`'
 const LISTED = 'a record says which rows of others belong to it: `halfkey records` holds the list against them'
 
 /** Who reads a table of others, and why. */
@@ -110,6 +111,10 @@ const FOREIGN_READS: Record<string, string> = {
   'apps ← tenancy/billing': 'return URLs are held against the origins of the apps',
   'apps ← tenancy/custom-domains': 'related origins are those of the apps',
   'audit_counts ← operations/doctor': FIGURES,
+  'api_keys ← insight/audit': ENDED,
+  'delegated_sessions ← insight/audit': ENDED,
+  'sessions ← insight/audit': ENDED,
+  'wallets ← insight/audit': ENDED,
   'api_keys ← operations/dashboard': 'a dashboard session stands for its key',
   'challenges ← identity/passkeys': ONE_STATEMENT,
   'custom_domains ← platform': AUTHENTICATION,

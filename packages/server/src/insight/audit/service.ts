@@ -22,6 +22,8 @@ import {
 import type { AuditEntry, ListAuditLog } from './schema.ts'
 import * as store from './store.ts'
 
+export { findReturned } from './returned.ts'
+
 /** Entries that are hashed and written at a time: the process answers requests in between. */
 const PORTION = 200
 const NOTES_A_TURN = 1_000

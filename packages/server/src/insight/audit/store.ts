@@ -289,3 +289,42 @@ export function entriesAt(db: Db, places: readonly Pick<ChainPlace, 'tenantId' |
     from unnest(${places.map(({ tenantId }) => tenantId)}::text[], ${places.map(({ seq }) => seq)}::bigint[]) as p(tenant_id, seq)
     join audit_entries e on e.tenant_id = p.tenant_id and e.seq = p.seq`)
 }
+
+const ENDS_A_PORTION = 2_000
+/** Acts of a wallet get their entries by two ways, so their order is that of their times, which clocks may move. */
+const CLOCKS = sql`interval '1 minute'`
+
+/** Conditions that the record of an entry `p` is there and was not ended. */
+export const aliveKey = (tenantId: Id<'ten'>): Sql =>
+  sql`select from api_keys r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
+export const aliveDelegatedSession = (tenantId: Id<'ten'>): Sql =>
+  sql`select from delegated_sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
+export const aliveSession = (tenantId: Id<'ten'>): Sql =>
+  sql`select from sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
+/** For a wallet: nor unfrozen since, by an entry or by one that waits. */
+export const unfrozenWallet = (tenantId: Id<'ten'>): Sql => sql`
+  select from wallets r where r.tenant_id = ${tenantId} and r.id = p.target and r.frozen_at is null
+    and not exists (
+      select from audit_entries u
+      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = 'wallet.unfrozen' and u.at > p.at - ${CLOCKS})
+    and not exists (
+      select from audit_only_entries u
+      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = 'wallet.unfrozen')`
+
+/** Of the next entries of an action, the targets that are alive. `last`: the number to go on after, null at the end. */
+export async function returnedAmong(
+  db: Db,
+  tenantId: Id<'ten'>,
+  { action, after, alive }: { action: string; after: number; alive: Sql },
+): Promise<{ seen: number; last: number | null; ids: string[] }> {
+  const row = await db.one<{ seen: number; last: number | null; ids: string[] }>(
+    unprepared(sql`
+      with p as materialized (
+        select seq, target, at from audit_entries
+        where tenant_id = ${tenantId} and action = ${action} and seq > ${after} order by seq limit ${ENDS_A_PORTION})
+      select count(*) as seen, max(seq) as last, array(select distinct target from p where exists (${alive})) as ids
+      from p`),
+  )
+  const { seen = 0, last = null, ids = [] } = row ?? {}
+  return { seen, last: seen < ENDS_A_PORTION ? null : last, ids }
+}

@@ -1,8 +1,13 @@
+import { findReturned } from '../../../../insight/audit/service.ts'
+import type { Deps } from '../../../../platform/deps.ts'
 import { type BadRecord, countRecords, verifyRecords } from '../../../../platform/security/records/walk.ts'
+import { listTenants } from '../../../../tenancy/tenant/service.ts'
 import { counted, defineCommand, EXIT, withDeps } from '../../command.ts'
+import type { Progress } from '../../progress.ts'
 import { enforceRecords, told } from './enforce.ts'
 
 const BAD_MAX = 1_000
+const TENANTS_MAX = 100_000
 
 /** `halfkey records enforce` */
 export const recordsEnforce = defineCommand({
@@ -29,11 +34,24 @@ It changes nothing if a record that has a MAC does not verify.`,
   },
 })
 
+/** Records of all tenants that came back after the audit log says that they were ended. */
+async function findAllReturned(deps: Deps, progress: Progress): Promise<BadRecord[]> {
+  const returned: BadRecord[] = []
+  const tenants = await listTenants(deps.db, TENANTS_MAX)
+  progress.begin('Holding records against audit logs', tenants.length)
+  for (const { id: tenantId } of tenants) {
+    for await (const { found } of findReturned(deps.db, tenantId))
+      returned.push(...found.slice(0, BAD_MAX - returned.length).map((each) => ({ ...each, tenantId })))
+    progress.add(1)
+  }
+  return returned
+}
+
 /** `halfkey records verify` */
 export const recordsVerify = defineCommand({
   name: 'records verify',
   summary: 'Check every record that says who may use a key',
-  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Where records without a MAC are refused, they are listed too. Changes no record.`,
+  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Also lists API keys, sessions and wallets that the audit log says were revoked or frozen and whose rows say that they were not: somebody put them back. Where records without a MAC are refused, they are listed too. Changes no record.`,
   async run(_, context) {
     const found = await withDeps(context, async (deps, progress) => {
       const bad: BadRecord[] = []
@@ -46,11 +64,23 @@ export const recordsVerify = defineCommand({
           progress.add(portion.seen)
         }
       }
-      return { checked, bad, enforced: await deps.enforcement.isEnforced() }
+      const returned = await findAllReturned(deps, progress)
+      return { checked, bad, returned, enforced: await deps.enforcement.isEnforced() }
     })
-    const lines = found.bad.map(told)
+    const lines = [
+      ...found.bad.map(told),
+      ...found.returned.map(
+        (each) => `${told(each)}: the audit log says that it was ended, and its row that it was not`,
+      ),
+    ]
     const open = found.enforced ? '' : ' Records without a MAC are accepted: run halfkey records enforce.'
-    lines.push(`${counted(found.checked, 'record')} checked, ${found.bad.length} of them changed.${open}`)
-    return { data: { ...found }, lines, exitCode: found.bad.length > 0 ? EXIT.failed : EXIT.done }
+    lines.push(
+      `${counted(found.checked, 'record')} checked, ${found.bad.length} of them changed${found.returned.length === 0 ? '' : `, ${found.returned.length} put back`}.${open}`,
+    )
+    return {
+      data: { ...found },
+      lines,
+      exitCode: found.bad.length + found.returned.length > 0 ? EXIT.failed : EXIT.done,
+    }
   },
 })

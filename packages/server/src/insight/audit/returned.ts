@@ -1,0 +1,33 @@
+import type { Db, Sql } from '../../platform/db/db.ts'
+import type { Id } from '../../platform/ids.ts'
+import * as store from './store.ts'
+
+/** Kinds of records, by the action that ends one. What is ended so is never alive again, except for wallets. */
+const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>): Sql }>> = {
+  'api_key.revoked': { kind: 'api_key', alive: store.aliveKey },
+  'delegated_session.revoked': { kind: 'delegated_session', alive: store.aliveDelegatedSession },
+  'session.revoked': { kind: 'session', alive: store.aliveSession },
+  'session.reuse_detected': { kind: 'session', alive: store.aliveSession },
+  'wallet.frozen': { kind: 'wallet', alive: store.unfrozenWallet },
+}
+
+/** A record that the log says was ended, and whose table says that it was not. */
+export interface Returned {
+  kind: string
+  id: string
+}
+
+/**
+ * Holds a tenant's records against the log: a row that was put back as it was before its end, with its MAC, differs from it. The log must
+ * be whole itself: see `verifyLog`. Yields, portion by portion, how many entries it looked at and what came back.
+ */
+export async function* findReturned(db: Db, tenantId: Id<'ten'>): AsyncGenerator<{ seen: number; found: Returned[] }> {
+  for (const [action, { kind, alive }] of Object.entries(ENDS)) {
+    for (let after = 0; ; ) {
+      const { seen, last, ids } = await store.returnedAmong(db, tenantId, { action, after, alive: alive(tenantId) })
+      yield { seen, found: ids.map((id) => ({ kind, id })) }
+      if (last === null) break
+      after = last
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventually, type Service, startService, type Tenant } from '../../../../../test/harness/harness.ts'
+import { newHolder, newSession, transfers } from '../../../../delegation/delegated.fixture.ts'
+import { signInAs } from '../../../../identity/sessions/sessions.fixture.ts'
+import { runCli } from '../../cli.ts'
+
+// An attacker who puts whole rows back as they once were, with their MACs, and has every process restarted: nothing that is read for a
+// call shows it, but the audit log does.
+
+let service: Service
+let tenant: Tenant
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.newTenant()
+})
+afterAll(() => service.stop())
+
+async function verify() {
+  const out: string[] = []
+  const exitCode = await runCli(['records', 'verify', '--json'], {
+    openDeps: async () => ({ deps: service.deps, close: async () => {} }),
+    out: (line) => void out.push(line),
+    err: () => {},
+  })
+  return { exitCode, ...JSON.parse(out.join('')) }
+}
+
+/** Keeps rows by their id, to put them back as they were. */
+async function steal(table: string, id: string) {
+  const rows = await service.sql<{ row: string }>(`select to_json(t)::text as row from ${table} t where id = $1`, [id])
+  expect(rows).toHaveLength(1)
+  return async () => {
+    const names = Object.keys(JSON.parse(rows[0]?.row as string)).map((name) => `"${name}"`)
+    await service.sql(
+      `update ${table} t set (${names.join(', ')}) = (select ${names.join(', ')} from json_populate_record(null::${table}, $2::json))
+       where id = $1`,
+      [id, rows[0]?.row],
+    )
+    service.deps.db.records.forgetVersions()
+  }
+}
+
+const inLog = (action: string, target: string) =>
+  eventually(`${action} in the log`, async () => {
+    return (await tenant.get(`/audit-log?action=${action}&target=${target}`)).body.total > 0
+  })
+
+test('what was revoked or frozen, and was put back as it was before, is named by its audit log', async () => {
+  const holder = await newHolder(tenant)
+  const session = await newSession(service, tenant, holder, { policy: transfers(holder, '10') })
+  const person = await signInAs(service, tenant)
+  const asPerson = { key: person.key, headers: person.bearer }
+  const mine = (await tenant.get('/auth/sessions', asPerson)).body.data[0].id as string
+  const made = await tenant.post('/api-keys', { name: 'short', type: 'secret', scopes: ['users:read'] })
+  const keyId = made.body.data.id as string
+  const [wallet] = await service.sql<{ id: string }>('select id from wallets where tenant_id = $1', [tenant.tenantId])
+  const walletId = wallet?.id as string
+  const putBack = [
+    await steal('api_keys', keyId),
+    await steal('delegated_sessions', session.id),
+    await steal('sessions', mine),
+    await steal('wallets', walletId),
+  ]
+  expect((await tenant.delete(`/api-keys/${keyId}`)).status).toBe(200)
+  expect((await tenant.delete(`/delegated-sessions/${session.id}`)).status).toBe(200)
+  expect((await tenant.delete(`/auth/sessions/${mine}`, asPerson)).status).toBe(200)
+  const frozen = await tenant.post(`/wallets/${walletId}/freeze`)
+  expect(frozen.status, frozen.text).toBe(200)
+  await inLog('api_key.revoked', keyId)
+  await inLog('delegated_session.revoked', session.id)
+  await inLog('session.revoked', mine)
+  await inLog('wallet.frozen', walletId)
+  const before = await verify()
+  expect(before).toMatchObject({ exitCode: 0, bad: [], returned: [] })
+  for (const each of putBack) await each()
+  // The key works again, and no MAC says that it should not.
+  expect((await tenant.get('/users', { key: made.body.data.key })).status).toBe(200)
+  const after = await verify()
+  expect(after.exitCode).toBe(1)
+  expect(after.bad).toEqual([])
+  const { tenantId } = tenant
+  expect(after.returned).toEqual([
+    { kind: 'api_key', tenantId, id: keyId },
+    { kind: 'delegated_session', tenantId, id: session.id },
+    { kind: 'session', tenantId, id: mine },
+    { kind: 'wallet', tenantId, id: walletId },
+  ])
+})
+
+test('a wallet that was unfrozen is not taken for one that was put back', async () => {
+  await newHolder(tenant)
+  const [wallet] = await service.sql<{ id: string }>(
+    'select id from wallets where tenant_id = $1 order by created_at desc, id desc limit 1',
+    [tenant.tenantId],
+  )
+  const walletId = wallet?.id as string
+  for (let round = 0; round < 2; round += 1) {
+    expect((await tenant.post(`/wallets/${walletId}/freeze`)).status).toBe(200)
+    expect((await tenant.post(`/wallets/${walletId}/unfreeze`)).status).toBe(200)
+  }
+  await inLog('wallet.frozen', walletId)
+  const { returned } = await verify()
+  expect(returned.map(({ id }: { id: string }) => id)).not.toContain(walletId)
+})
