@@ -59,7 +59,7 @@ export const Effect = z.object({
   contractId: z.string(),
   templateId: z.string(),
   choice: z.string().nullable(),
-  arguments: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
+  arguments: z.record(z.string(), z.unknown()),
   signatories: z.array(z.string()),
   observers: z.array(z.string()),
 })

@@ -8,6 +8,9 @@ const PACKAGE = join(import.meta.dirname, '..')
 
 const EMAIL = 'what the pattern refuses was refused before too, but after all other fields'
 
+const TEMPLATE = 'templates of Canton have the id of their package before them; all others are what they were'
+const STRUCTURE = 'only ledgers that were not there before answer values with structure'
+
 /**
  * Changes that break a client and are meant, by the line that this program prints: each with its reason, and an entry in
  * CHANGELOG.md.
@@ -18,6 +21,27 @@ const ACCEPTED: Record<string, string> = {
   'POST /guests/{id}/convert body.email: another pattern': EMAIL,
   'POST /auth/passkey/register-options body.email: another pattern': EMAIL,
   'GET /auth/passkey/login-options query email: another pattern': EMAIL,
+  'GET /delegated-sessions 200.data[].policy.allow[].templateId: another pattern': TEMPLATE,
+  'GET /delegated-sessions 200.data[].policy.deny[].templateId: another pattern': TEMPLATE,
+  'GET /delegated-sessions 200.data[].policy.query.templateIds[]: another pattern': TEMPLATE,
+  'POST /delegated-sessions body.policy.allow[].templateId: another pattern': TEMPLATE,
+  'POST /delegated-sessions body.policy.deny[].templateId: another pattern': TEMPLATE,
+  'POST /delegated-sessions body.policy.query.templateIds[]: another pattern': TEMPLATE,
+  'POST /delegated-sessions 201.data.policy.allow[].templateId: another pattern': TEMPLATE,
+  'POST /delegated-sessions 201.data.policy.deny[].templateId: another pattern': TEMPLATE,
+  'POST /delegated-sessions 201.data.policy.query.templateIds[]: another pattern': TEMPLATE,
+  'GET /delegated-sessions/{id} 200.data.policy.allow[].templateId: another pattern': TEMPLATE,
+  'GET /delegated-sessions/{id} 200.data.policy.deny[].templateId: another pattern': TEMPLATE,
+  'GET /delegated-sessions/{id} 200.data.policy.query.templateIds[]: another pattern': TEMPLATE,
+  'DELETE /delegated-sessions/{id} 200.data.policy.allow[].templateId: another pattern': TEMPLATE,
+  'DELETE /delegated-sessions/{id} 200.data.policy.deny[].templateId: another pattern': TEMPLATE,
+  'DELETE /delegated-sessions/{id} 200.data.policy.query.templateIds[]: another pattern': TEMPLATE,
+  'POST /delegated-sessions/{id}/query body.templateIds[]: another pattern': TEMPLATE,
+  'POST /delegated-sessions/{id}/execute 200.data.effects[].arguments.*: any other type was never answered before':
+    STRUCTURE,
+  'POST /delegated-sessions/{id}/query 200.data.contracts[].arguments.*: any other type was never answered before':
+    STRUCTURE,
+  'GET /transactions/{id} 200.data.effects[].arguments.*: any other type was never answered before': STRUCTURE,
 }
 
 const after = JSON.parse(readFileSync(join(PACKAGE, 'openapi.json'), 'utf8'))

@@ -10,7 +10,7 @@ import { requireAsked, transactionDigest, wireCommitments } from './execute.ts'
 interface WireContract {
   contractId: string
   templateId: string
-  arguments: { [field: string]: string | string[] }
+  arguments: { [field: string]: unknown }
 }
 
 interface Transfer {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../platform/http/route.ts'
+import type { Value as LedgerValue } from '../platform/ports/ledger.ts'
 import { NonceCommitments } from '../wallets/custody/schema.ts'
 import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
 import { Budget } from './budgets/budget-schema.ts'
@@ -169,22 +170,22 @@ export const ListDelegatedSessions = z.strictObject({
 })
 export type ListDelegatedSessions = z.infer<typeof ListDelegatedSessions>
 
-const TEXT_CHARS_MAX = 4_000
-const LISTED_MAX = 100
+export const TEXT_CHARS_MAX = 4_000
+export const LISTED_MAX = 100
 const FIELDS_MAX = 50
 
-// `type` with two entries: a union would report every mistake twice.
-const Value: z.ZodType<string | string[]> = z.any().meta({
-  type: ['string', 'array'],
+// A list of types: a union would report every mistake twice. What is inside is checked by `valueProblem`.
+const Value: z.ZodType<LedgerValue> = z.any().meta({
+  type: ['string', 'array', 'object', 'boolean', 'null'],
   maxLength: TEXT_CHARS_MAX,
   maxItems: LISTED_MAX,
-  items: { type: 'string', maxLength: TEXT_CHARS_MAX, ...expected('text') },
-  ...expected(`text of at most ${TEXT_CHARS_MAX} characters (amounts too), or a list of at most ${LISTED_MAX} texts`),
+  ...expected(`text of at most ${TEXT_CHARS_MAX} characters (amounts too), or a list of at most ${LISTED_MAX} values`),
 })
 
 const Arguments = z.record(z.string().max(64), Value).meta({
   maxProperties: FIELDS_MAX,
-  description: 'Values by name. Amounts are decimal strings.',
+  description:
+    'Values by name. Amounts and all other numbers are texts. The embedded ledger takes texts and lists of texts; others also records (objects), null, true and false.',
   example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
 })
 

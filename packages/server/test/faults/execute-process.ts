@@ -6,7 +6,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { preamble, readyLines } from '../../src/banner.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openLog } from '../../src/platform/observability/log.ts'
-import type { Ledger } from '../../src/platform/ports/ledger.ts'
+import type { FollowableLedger } from '../../src/platform/ports/ledger.ts'
 import { start } from '../../src/start.ts'
 import { createFaultyLedger } from '../harness/faulty-ledger.ts'
 
@@ -18,7 +18,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 const running = await start(config, openLog(config.logLevel), {
   now: () => new Date(Date.now() + aheadMs),
   ledgers: (deps) => {
-    const remote = createFaultyLedger(deps.ledgers.get('embedded') as Ledger, deps.db)
+    const remote = createFaultyLedger(deps.ledgers.get('embedded') as FollowableLedger, deps.db)
     // Long enough for a kill to meet it.
     remote.delayMs = { prepare: () => 5, submit: () => 5 }
     return [remote]

@@ -2,6 +2,7 @@ import type { Db } from '../../src/platform/db/db.ts'
 import {
   type Arguments,
   type Effect,
+  type FollowableLedger,
   type Ledger,
   LedgerError,
   type LedgerSignature,
@@ -43,7 +44,7 @@ type Lie =
   | 'no transaction'
 
 /** A ledger beyond a network that fails as it is told to. Without faults it keeps the port's promises. */
-export interface FaultyLedger extends Ledger {
+export interface FaultyLedger extends FollowableLedger {
   /** Of each kind of call, how the next ones go wrong; null for one that does not. */
   next: { [ask in Ask]?: (Fault | null)[] }
   /** How all the others do. */
@@ -146,7 +147,7 @@ interface Submission {
 }
 
 /** @param inner a ledger that joins; here it is alone in a transaction of `db` with each call */
-export function createFaultyLedger(inner: Ledger, db: Db, name = 'remote'): FaultyLedger {
+export function createFaultyLedger(inner: FollowableLedger, db: Db, name = 'remote'): FaultyLedger {
   const forgotten: Submission[] = []
 
   async function face<T>(ask: Ask, on: Db | null, answer: () => Promise<T>, forget?: () => void): Promise<T> {
@@ -171,6 +172,8 @@ export function createFaultyLedger(inner: Ledger, db: Db, name = 'remote'): Faul
     ...noFaults(),
     name,
     transactional: false,
+    commandsMax: inner.commandsMax,
+    structured: inner.structured,
     deriveParty,
     decode,
     decodeOnboarding,

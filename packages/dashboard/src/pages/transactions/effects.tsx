@@ -26,8 +26,11 @@ function Long({ text }: { text: string }) {
   )
 }
 
-function Value({ value }: { value: string | string[] }) {
-  const values = Array.isArray(value) ? value : [value]
+/** Values with structure, which some ledgers have, are shown as JSON. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+function Value({ value }: { value: unknown }) {
+  const values = (Array.isArray(value) ? value : [value]).map(textOf)
   if (values.length === 0) return <span className="text-soft">none</span>
   return (
     <ul className="min-w-0">

@@ -14,7 +14,7 @@ export function operationsWords(operations: readonly Operation[]): string {
   return more.length === 0 ? operationWords(first) : `${operationWords(first)}, and ${more.length} more`
 }
 
-const text = (value: string | string[] | undefined): string | null => (typeof value === 'string' ? value : null)
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 /** The amount that an effect moves; null if it moves none. */
 function assetOf({ templateId, arguments: given }: Effect): { amount: string; symbol: string } | null {

@@ -9,7 +9,7 @@ import type { Decision, Execution } from '../schema.ts'
 import { policyOf, remainingBeside, requireLive, requireUse } from '../session.ts'
 import * as store from '../store.ts'
 import { asAnswer, type Denial, evaluateCommands, evaluateEffects } from './evaluate.ts'
-import { findRepeat, ledgerOf, newTransaction, prepareRequest } from './execution.ts'
+import { findRepeat, ledgerOf, newTransaction, prepareRequest, requireTaken } from './execution.ts'
 import type { RequestedCommands } from './request.ts'
 
 /**
@@ -27,6 +27,7 @@ export async function dryRun(
   const now = deps.now()
   requireLive(session, now)
   requireUse(session)
+  requireTaken(ledgerOf(deps, session), requested.commands)
   const { commands } = requested
   const policy = policyOf(session)
   const { rule, command, message, trace = [] } = decideCommands(policy, commands, { explain: true })

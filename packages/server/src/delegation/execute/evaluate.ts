@@ -8,7 +8,7 @@ import type { Acting } from '../access.ts'
 import { type BudgetDenial, partsOf, type Toll, tollsOf } from '../budgets/count.ts'
 import { countRepeatedDenial, recordFirstDenial } from '../denials/denials.ts'
 import { fail } from '../errors.ts'
-import { decideEffects } from '../policy/effects.ts'
+import { type Declared, decideEffects } from '../policy/effects.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
 import { type Charge, charge, type SpendDenial } from '../policy/spend.ts'
 import type { Part } from '../policy/windows.ts'
@@ -48,8 +48,8 @@ async function declaredBy(
   db: Db,
   row: store.SessionRow,
   commands: readonly Command[],
-): Promise<(templateId: string, choice: string) => readonly string[] | null> {
-  const known = new Map<string, readonly string[] | null>()
+): Promise<Declared> {
+  const known = new Map<string, ReturnType<Declared>>()
   for (const command of commands) {
     if (!('exercise' in command)) continue
     const { templateId, choice } = command.exercise

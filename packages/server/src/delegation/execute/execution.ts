@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { HttpError } from '../../platform/http/errors.ts'
+import { HttpError, invalid } from '../../platform/http/errors.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import type { Command, Ledger, Prepared, PrepareRequest } from '../../platform/ports/ledger.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
@@ -19,6 +19,7 @@ import type { LiveRow } from '../store.ts'
 import { COSIGNING_MS, requireCommitments, requireSameShares } from './cosign.ts'
 import { deny, evaluateCommands } from './evaluate.ts'
 import { hashOf, type RequestedCommands } from './request.ts'
+import { structureProblems } from './values.ts'
 
 /** How long a prepared transaction can be executed: at once, or as long as the signer of this custody has. */
 const LIFETIME_MS = { embedded: 60_000, shared: COSIGNING_MS, self_custody: 10 * 60_000 } as const
@@ -111,6 +112,14 @@ export function newTransaction(
   }
 }
 
+/** Refuses commands that a ledger of this kind never takes. @throws validation_failed */
+export function requireTaken({ commandsMax, structured }: Ledger, commands: readonly Command[]): void {
+  if (commands.length > commandsMax)
+    throw invalid('commands', `Must have at most ${commandsMax} entries on this ledger.`)
+  const problems = structured ? [] : structureProblems(commands)
+  if (problems.length > 0) throw fail('validation_failed', problems)
+}
+
 /**
  * The same, once session, quota and policy allow the commands as they were requested: all that is checked before the
  * ledger is asked. @throws what `requireLive` throws, uses_in_flight, quota_exceeded, validation_failed, policy_denied
@@ -127,6 +136,7 @@ export async function acceptCommands(
   requireUse(session)
   await deps.quotas.require(db, session.tenant_id, 'transactions')
   requireCommitments(session, requested.commitments)
+  requireTaken(ledgerOf(deps, session), requested.commands)
   const denial = evaluateCommands(policyOf(session), requested.commands)
   if (denial !== null) return deny(db, deps, call, session, denial)
   return newTransaction(session, requested, now)

@@ -5,6 +5,7 @@ import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import type { NonceCommitments } from '../../wallets/custody/schema.ts'
 import type { Execute } from '../schema.ts'
+import { argumentProblems } from './values.ts'
 
 /** Commands to be executed. */
 export interface RequestedCommands {
@@ -26,10 +27,14 @@ export interface RequestedSignature {
 function commandsOf(input: NonNullable<Execute['commands']>): Command[] {
   const wrong: ErrorDetail[] = []
   const commands = input.map(({ create, exercise }, index): Command => {
-    if (create !== undefined && exercise === undefined)
+    if (create !== undefined && exercise === undefined) {
+      wrong.push(...argumentProblems(create.arguments ?? {}, `commands.${index}.create.arguments`))
       return { create: { ...create, arguments: create.arguments ?? {} } }
-    if (exercise !== undefined && create === undefined)
+    }
+    if (exercise !== undefined && create === undefined) {
+      wrong.push(...argumentProblems(exercise.arguments ?? {}, `commands.${index}.exercise.arguments`))
       return { exercise: { ...exercise, arguments: exercise.arguments ?? {} } }
+    }
     wrong.push({ field: `commands.${index}`, code: 'invalid', message: 'Must have either "create" or "exercise".' })
     return { create: { templateId: '', arguments: {} } }
   })

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Command, Effect } from '../../platform/ports/ledger.ts'
 import { type Declared, decideEffects } from './effects.ts'
 import { compile } from './policy.ts'
@@ -189,4 +189,72 @@ test('what was decoded can be explained too', () => {
   expect(trace).toMatchObject([
     { command: 0, allowed: true, rule: 'allow[0]', action: 'exercise Token:Holding Transfer' },
   ])
+})
+
+describe('where no template declares what its choices do', () => {
+  const judged: Declared = () => 'judged'
+  const allowing = (...allow: Policy['allow']): Policy => ({ allow })
+  const transfers = { templateId: 'Token:Holding', choices: ['Transfer'] }
+  const inner = effect({ type: 'exercised', contractId: 'c9', templateId: 'Lock:Lock', choice: 'Open' })
+  const unlocked = effect({ type: 'archived', contractId: 'c9', templateId: 'Lock:Lock' })
+  const judge = (effects: Effect[], policy: Policy) => decide([transfer], effects, { policy, declared: judged })
+
+  test('contracts of templates that the policy names may be created and archived', () => {
+    expect(judge(honest, allowing(transfers))).toMatchObject({ allowed: true })
+    const note = effect({ templateId: 'Note:Note' })
+    expect(judge([...honest, note], allowing(transfers))).toEqual(refused(0))
+    expect(judge([...honest, note], allowing(transfers, { templateId: 'Note:Note' }))).toMatchObject({ allowed: true })
+    expect(judge([...honest, unlocked], allowing(transfers))).toEqual(refused(0))
+    // Named only to be denied.
+    const denied: Policy = { allow: [transfers], deny: [{ templateId: 'Note:Note', actions: ['exercise'] }] }
+    expect(judge([...honest, note], denied)).toEqual(refused(0))
+  })
+
+  test('what is created may not be what a deny rule matches', () => {
+    const deny = (value: string): Policy => ({
+      allow: [transfers],
+      deny: [{ templateId: 'Token:Holding', actions: ['create'], where: [{ path: 'owner', op: 'eq', value }] }],
+    })
+    expect(judge(honest, deny(BOB))).toEqual(refused(0))
+    expect(judge(honest, deny(MALLORY))).toMatchObject({ allowed: true })
+  })
+
+  test('further choices are allowed as if they were requested, and no others', () => {
+    const effects = [...honest, inner, unlocked]
+    expect(judge(effects, allowing(transfers))).toEqual(refused(0))
+    expect(judge(effects, allowing(transfers, { templateId: 'Lock:Lock', choices: ['Close'] }))).toEqual(refused(0))
+    expect(judge(effects, allowing(transfers, { templateId: 'Lock:Lock', actions: ['create'] }))).toEqual(refused(0))
+    const open = { templateId: 'Lock:Lock', choices: ['Open'] }
+    expect(judge(effects, allowing(transfers, open))).toMatchObject({ allowed: true })
+    expect(judge(effects, { allow: [transfers, open], deny: [open] })).toEqual(refused(0))
+  })
+
+  test('a command that only creates has no consequences here either', () => {
+    expect(decide([note], [rootOf(note, 0), received], { declared: judged })).toEqual(refused(0))
+  })
+})
+
+test('values with structure are compared in depth; only what is absent may be filled in', () => {
+  const asked = (detail: object): Command => ({
+    create: { templateId: 'Note:Note', arguments: { detail: detail as never } },
+  })
+  const got = (detail: object) => [{ ...rootOf(asked(detail), 0) }]
+  const detail = { text: 'a', list: ['1', { deep: true }], none: null }
+  expect(decide([asked(detail)], got({ ...detail, filled: null }))).toMatchObject({ allowed: true })
+  for (const other of [
+    { ...detail, filled: 'x' },
+    { ...detail, filled: false },
+    { ...detail, text: 'b' },
+    { ...detail, text: null },
+    { ...detail, text: ['a'] },
+    { ...detail, none: 'x' },
+    { ...detail, none: false },
+    { ...detail, list: ['1', { deep: false }] },
+    { ...detail, list: ['1'] },
+    { ...detail, list: ['1', { deep: true }, null] },
+    { ...detail, list: { 0: '1', 1: { deep: true } } },
+    { list: detail.list, none: null },
+    ['a'],
+  ])
+    expect(decide([asked(detail)], got(other)), JSON.stringify(other)).toEqual(refused(0))
 })

@@ -14,7 +14,8 @@ const expected = (text: string) => ({ 'x-expected': text })
 
 const TemplateId = z
   .string()
-  .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}:[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
+  // On Canton a package precedes: the hash of the code, in hexadecimal.
+  .regex(/^([0-9a-f]{64}:)?[A-Za-z][A-Za-z0-9_.-]{0,63}:[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
   .meta({ ...expected('a template such as Token:Holding'), example: 'Token:Holding' })
 
 /** Templates, each once. */

@@ -228,6 +228,15 @@ function traceOf(policy: CompiledPolicy, acts: readonly Act[], decided: readonly
   })
 }
 
+/** The index of the first act that a deny rule matches, or -1. What takes too many comparisons is denied. */
+export function firstDenied(policy: CompiledPolicy, acts: readonly Act[]): number {
+  const budget = { comparisons: COMPARISONS_MAX }
+  return acts.findIndex((act) => {
+    const one: Case = { ...act, reading: read(act.arguments, budget) }
+    return policy.rules.get(act.templateId)?.deny.some((rule) => missOf(rule, one) === null) ?? false
+  })
+}
+
 /** Decides on acts, one by one. All must be allowed by some rule and denied by none; no acts at all are denied. */
 export function decideActs(
   policy: CompiledPolicy,

@@ -6,7 +6,7 @@ import type { Deps } from '../../platform/deps.ts'
 import type { Id } from '../../platform/ids.ts'
 import { newId } from '../../platform/ids.ts'
 import { formatAmount, parseAmount } from '../../platform/ports/amount.ts'
-import type { Command, Contract, Ledger } from '../../platform/ports/ledger.ts'
+import type { Command, Contract, FollowableLedger } from '../../platform/ports/ledger.ts'
 import { onboardWallets } from '../../wallets/onboarding/onboarding.ts'
 import { BOB, expectStatus, type Holder, type Session } from '../delegated.fixture.ts'
 import { reconcileTransactions } from './reconcile.ts'
@@ -20,7 +20,7 @@ export interface RemoteService extends Service {
   reconcile(): Promise<void>
 }
 
-const embeddedOf = (deps: Deps) => deps.ledgers.get('embedded') as Ledger
+const embeddedOf = (deps: Deps) => deps.ledgers.get('embedded') as FollowableLedger
 
 /** Starts one without a worker: what a worker does is done when the tests say so. */
 export async function startRemote(settings: Record<string, string> = {}): Promise<RemoteService> {

@@ -1,8 +1,15 @@
 import type { Db, Sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 
-/** Fields of a contract, or a choice's arguments: strings, and lists of them. Amounts and times are strings too. */
-export type Arguments = { [field: string]: string | string[] }
+/**
+ * A value as JSON has it. Numbers are strings, so that none loses digits: amounts, numerics and 64-bit integers; times, parties
+ * and contract ids are strings too. Records and text maps are objects, other maps lists of pairs, variants `{tag, value}`, an
+ * absent optional is null. The embedded ledger knows strings and lists of strings only.
+ */
+export type Value = string | boolean | null | Value[] | { [name: string]: Value }
+
+/** Fields of a contract, or a choice's arguments. */
+export type Arguments = { [field: string]: Value }
 
 /** A request to a ledger. */
 export type Command =
@@ -196,6 +203,10 @@ export interface PrepareRequest {
 export interface Ledger {
   readonly name: string
   readonly transactional: boolean
+  /** How many commands one transaction can have. */
+  readonly commandsMax: number
+  /** Whether values other than texts and lists of texts can be arguments. */
+  readonly structured: boolean
   /** Computed without the ledger, so it is known first. `publicKey` is raw. */
   deriveParty(hint: string, publicKey: Buffer): string
   /** What a party's key has to sign before the party exists. Repeatable. */
@@ -216,13 +227,16 @@ export interface Ledger {
   snapshot?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
   /** Reads a prepared transaction from its bytes. Nothing else that came with them is trusted. */
   decode(bytes: Buffer): Prepared
-  /** Templates of which a choice may create or archive contracts; null for an unknown choice. */
+  /**
+   * Templates of which a choice may create or archive contracts; null for an unknown choice. `judged`: the ledger's templates
+   * declare nothing, so each thing that a transaction does is for the policy to judge.
+   */
   declaredConsequences(
     db: Db,
     tenantId: Id<'ten'>,
     templateId: string,
     choice: string,
-  ): Promise<readonly string[] | null>
+  ): Promise<readonly string[] | 'judged' | null>
   /**
    * Signs with the key that the ledger's own node holds for the parties in its namespace; none for any other's. Never a
    * network away: it is called in the transaction that `db` is.
@@ -253,8 +267,8 @@ export interface Ledger {
   ): Promise<Outcome>
   /** A party's active contracts. */
   query(db: Db, query: ContractQuery): Promise<ContractPage>
-  /** What happened after a cursor, each transaction once; null for the beginning. */
-  follow(
+  /** For ledgers that can be followed: what happened after a cursor, each transaction once; null for the beginning. */
+  follow?(
     db: Db,
     tenantId: Id<'ten'>,
     cursor: string | null,
@@ -263,3 +277,6 @@ export interface Ledger {
   /** @throws Error while it cannot be reached */
   health(db: Db): Promise<void>
 }
+
+/** A ledger that can be followed. */
+export type FollowableLedger = Ledger & Required<Pick<Ledger, 'follow'>>

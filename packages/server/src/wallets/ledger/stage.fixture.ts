@@ -5,7 +5,7 @@ import type { Id } from '../../platform/ids.ts'
 import {
   type Command,
   type Contract,
-  type Ledger,
+  type FollowableLedger,
   LedgerError,
   type LedgerErrorCode,
   type LedgerSignature,
@@ -16,7 +16,7 @@ import { signatureOf } from '../../platform/ports/signature.ts'
 
 /** Where an adapter shows that it keeps the port's promises. */
 export interface Stage {
-  ledger: Ledger
+  ledger: FollowableLedger
   db: Db
   tenantId: Id<'ten'>
   /** A party in the namespace of the node's own key, for which `sign` signs. */

@@ -1,17 +1,19 @@
 import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
+import type { Value as LedgerValue } from '../../platform/ports/ledger.ts'
 
 export const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
   description:
     "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, the outcome is not known yet. `completed`, `failed`: final; a failed transaction certainly did not happen.",
 })
 
-// `type` with two entries: the serialiser would try each branch of a union for every value.
-const Value: z.ZodType<string | string[]> = z.any().meta({ type: ['array', 'string'], items: { type: 'string' } })
+// Without a type: the serialiser would try each branch of a union for every value.
+const Value: z.ZodType<LedgerValue> = z.any()
 
 /** Fields of a contract, or arguments of a choice. */
 export const Arguments = z.record(z.string(), Value).meta({
-  description: 'Fields of the contract; for `exercised`, arguments of the choice.',
+  description:
+    'Fields of the contract; for `exercised`, arguments of the choice. On the embedded ledger: texts and lists of texts. Elsewhere also records (objects), absent values (null), true and false. Numbers are texts.',
   example: { receiver: 'bob::1220123087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf55605441', amount: '3' },
 })
 

@@ -13,7 +13,7 @@ export interface Example {
 }
 
 /** A value for an argument that meets the rule's conditions; if they do not name it, any value of its type. */
-function valueFor(name: string, type: string, rule: PolicyRule, held: Record<string, string | string[]>) {
+function valueFor(name: string, type: string, rule: PolicyRule, held: Record<string, unknown>) {
   const named = (rule.where ?? []).find(({ path, op }) => path === name && ['eq', 'in', 'lte', 'gte'].includes(op))
   if (named !== undefined) return Array.isArray(named.value) ? (named.value[0] ?? '') : named.value
   if (type === 'amount') return Number(held.amount ?? 1) < 1 ? String(held.amount) : '1'

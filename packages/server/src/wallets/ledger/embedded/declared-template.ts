@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Arguments } from '../../../platform/ports/ledger.ts'
+import type { Arguments, Value } from '../../../platform/ports/ledger.ts'
 import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { Field, Fields, FieldType } from './fields.ts'
 import { type Choice, listOf, type NewContract, type Template } from './template.ts'
@@ -40,7 +40,7 @@ function partiesIn(contract: Arguments, names: readonly string[]): string[] {
   })
 }
 
-function sourced(source: Source, contract: Arguments, given: Arguments): string | string[] | undefined {
+function sourced(source: Source, contract: Arguments, given: Arguments): Value | undefined {
   if ('value' in source) return source.value
   const [from, name] = 'field' in source ? [contract, source.field] : [given, source.argument]
   return Object.hasOwn(from, name) ? from[name] : undefined

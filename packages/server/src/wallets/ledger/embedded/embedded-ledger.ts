@@ -6,7 +6,7 @@ import {
   type ContractPage,
   type ContractQuery,
   type Effect,
-  type Ledger,
+  type FollowableLedger,
   LedgerError,
   type LedgerSignature,
   type Onboarding,
@@ -277,12 +277,14 @@ const nothingToSign = (party: string): Onboarding => ({ party, bytes: Buffer.all
  * The ledger in the service's own database. It locks nothing while a transaction is prepared and signed: the one statement
  * that writes it locks its inputs and checks that they are unchanged, or writes nothing.
  */
-export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Ledger {
+export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): FollowableLedger {
   const templates = createTemplates()
   const parts = { templates }
   return {
     name: 'embedded',
     transactional: true,
+    commandsMax: 100,
+    structured: false,
     deriveParty: partyOf,
     prepareOnboarding: async (_, hint, publicKey) => nothingToSign(partyOf(hint, publicKey)),
     decodeOnboarding: (_, { party }) => nothingToSign(party),

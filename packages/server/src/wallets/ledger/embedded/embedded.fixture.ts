@@ -1,6 +1,6 @@
 import type { Service } from '../../../../test/harness/harness.ts'
 import type { Id } from '../../../platform/ids.ts'
-import type { Ledger } from '../../../platform/ports/ledger.ts'
+import type { FollowableLedger } from '../../../platform/ports/ledger.ts'
 import type { Stage } from '../stage.fixture.ts'
 
 /** The embedded ledger of a new tenant, with a separate clock. */
@@ -9,7 +9,7 @@ export async function embeddedStage(service: Service): Promise<Stage> {
   const [tenant] = await service.sql<{ node_public_key: Buffer }>('select node_public_key from tenants where id = $1', [
     tenantId,
   ])
-  const ledger = service.deps.ledgers.get('embedded') as Ledger
+  const ledger = service.deps.ledgers.get('embedded') as FollowableLedger
   let aheadMs = 0
   return {
     ledger,

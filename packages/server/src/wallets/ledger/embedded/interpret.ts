@@ -42,7 +42,8 @@ export function inputsOf(commands: readonly Command[]): string[] {
     if (!('exercise' in command)) continue
     ids.add(command.exercise.contractId)
     const { contractIds } = command.exercise.arguments
-    if (Array.isArray(contractIds)) for (const id of contractIds) ids.add(id)
+    // What is no id is refused with the other arguments.
+    if (Array.isArray(contractIds)) for (const id of contractIds) if (typeof id === 'string') ids.add(id)
   }
   if (ids.size > INPUTS_MAX)
     throw new LedgerError('arguments_invalid', `One transaction can read at most ${INPUTS_MAX} contracts.`, {
@@ -62,7 +63,8 @@ interface State {
 
 function charsOf({ arguments: given, signatories, observers }: Effect): number {
   let chars = 0
-  for (const value of [...Object.values(given), signatories, observers])
+  // By now every field holds a text or a list of texts.
+  for (const value of [...(Object.values(given) as (string | string[])[]), signatories, observers])
     chars += typeof value === 'string' ? value.length : value.reduce((sum, each) => sum + each.length, 0)
   return chars
 }
