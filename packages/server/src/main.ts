@@ -8,6 +8,7 @@ import { MigrationError } from './platform/db/migrate.ts'
 import { ReachError } from './platform/db/reach.ts'
 import { NoWritableServerError } from './platform/db/servers.ts'
 import { type OpenLog, openLog, openTerminalLog } from './platform/observability/log.ts'
+import { LedgerSettingsError } from './platform/ports/ledger-settings-error.ts'
 import { KeyFileError } from './platform/security/key-provider.ts'
 import type { Running, StartOptions } from './start.ts'
 
@@ -36,7 +37,14 @@ function readConfig(): Config {
 /** Errors whose message is written for the operator; the others show their stack. */
 function explain(error: unknown, log: OpenLog): never {
   log.flush()
-  const known = [KeyFileError, EmbeddedDatabaseError, MigrationError, InstallationError, ReachError]
+  const known = [
+    KeyFileError,
+    EmbeddedDatabaseError,
+    MigrationError,
+    InstallationError,
+    ReachError,
+    LedgerSettingsError,
+  ]
   if (known.some((kind) => error instanceof kind)) {
     complain(`Halfkey cannot start: ${(error as Error).message}`)
     process.exit(EX_CONFIG)

@@ -40,7 +40,7 @@ import { startRecords } from './start-records.ts'
 import { defaultApp } from './tenancy/apps/service.ts'
 import { createQuotas, UNLIMITED } from './tenancy/billing/quota.ts'
 import { createTenant, isEmptyInstallation, listTenants } from './tenancy/tenant/service.ts'
-import { createEmbeddedLedger } from './wallets/ledger/embedded/embedded-ledger.ts'
+import { openLedgers, readLedgers } from './wallets/ledger/configured.ts'
 
 const LOCK_FIRST_START = 4_812_570_349
 /** For each of the engine's two pools. */
@@ -142,7 +142,7 @@ export async function openParts(
   { log }: OpenLog,
   options: StartOptions = {},
 ): Promise<Parts> {
-  const payments = await openPayments(config)
+  const [ledgers, payments] = [await readLedgers(config), await openPayments(config)]
   const keys = await openKeyFile(config.kekFile as string, {
     create: config.env === 'development' || config.kek !== null,
     service: config.kek,
@@ -212,7 +212,7 @@ export async function openParts(
     tracing: null,
     threads,
     jsonSchemas,
-    ledgers: new Map([['embedded', createEmbeddedLedger({ keys })]]),
+    ledgers: await openLedgers(ledgers, { keys, now }),
     hooks,
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null, listener: null },

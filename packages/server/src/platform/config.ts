@@ -98,6 +98,12 @@ export const SETTINGS = {
     parse: kinds.orNull(kinds.text),
     doc: 'A file with what HALFKEY_FLOOR needs: `<access key id>:<secret access key>` for s3:, a bearer token for a URL.',
   },
+  ledgers: {
+    env: 'HALFKEY_LEDGERS',
+    default: 'embedded',
+    parse: kinds.ledgers,
+    doc: 'The ledgers of wallets, separated by commas: `embedded`, and `canton:<path>` with the settings of a Canton participant ([Canton](ledgers/canton.md)). The first is for new wallets that name none. The embedded ledger is always there.',
+  },
   adminKey: {
     env: 'HALFKEY_ADMIN_KEY',
     secret: true,

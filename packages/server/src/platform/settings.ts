@@ -116,6 +116,14 @@ export const kinds = {
     if (all.length > 20) throw new Error('at most 20 durations')
     return all
   },
+  /** Ledgers: `embedded`, or `canton:` and the path of a file. */
+  ledgers: (text: string) => {
+    const all = words(text)
+    if (all.length === 0 || all.length > 20 || !all.every((entry) => /^(?:embedded|canton:.+)$/.test(entry)))
+      throw new Error('embedded and canton:<path of a settings file>, separated by commas')
+    if (new Set(all).size < all.length) throw new Error('a list without repeats')
+    return all
+  },
   /** Addresses and CIDRs, separated by commas. */
   ranges: (text: string) => {
     const all = words(text)

@@ -11,6 +11,8 @@ const CHILD = fileURLToPath(new URL('execute-process.ts', import.meta.url))
 export class Mortal {
   readonly key: string
   readonly failAtFile: string
+  /** Further settings, from the next start on. */
+  settings: Record<string, string> = {}
   #aheadMs = 0
   #process: ServiceProcess | undefined
   readonly folder: DataFolder
@@ -37,6 +39,7 @@ export class Mortal {
       HALFKEY_ADMIN_KEY: this.key,
       FAIL_AT_FILE: this.failAtFile,
       AHEAD_MS: String(this.#aheadMs),
+      ...this.settings,
     })
     const program = [process.execPath, CHILD]
     this.#process = await new ServiceProcess({ cwd: this.folder.path, env, program, args: [] }).ready()

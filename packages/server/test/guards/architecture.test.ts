@@ -101,6 +101,7 @@ const PURE = [
 
 /** What other slices see of the embedded ledger; the rest is behind the port. */
 const LEDGER_OPEN = [
+  'wallets/ledger/configured.ts',
   'wallets/ledger/embedded/template-catalogue.ts',
   'wallets/ledger/proof/service.ts',
   'wallets/ledger/slice.ts',
@@ -131,10 +132,11 @@ test('the imports of every source file are known, and each leads to a source fil
     /^operations\/\S+ → \.\.\/\.\.\/(sdk\/src\/index|mcp\/src\/(agent|server))\.ts$/.test(one),
   )
   expect(bySdk.length).toBeGreaterThan(0)
-  // The keys are a package of their own, which clients use too; it is taken in here and nowhere else.
+  // The keys are a package of their own, which clients use too; each part of it is taken in here and nowhere else.
   expect(outside.filter((one) => !bySdk.includes(one))).toEqual([
     'platform/security/canonical-json.ts → ../../keys/src/canonical-json.ts',
     'platform/security/threshold/threshold.ts → ../../keys/src/index.ts',
+    'wallets/ledger/canton/bytes.ts → ../../keys/src/canton/index.ts',
   ])
 })
 
@@ -245,11 +247,12 @@ test('only config.ts reads the environment, only main.ts the arguments, and only
 
 test('nothing calls out but by the guarded egress, and the command line to the addresses that its user gives', () => {
   // By the SDK, which sends what it is given; to the receiver of `halfkey listen`, as a delivery is sent; and to the key service
-  // that the operator names.
+  // and the Canton participants that the operator names.
   expect(having(/\bfetch\(/)).toEqual(['operations/seed/service.ts', 'platform/security/key-services/vault.ts'])
   expect(importing((one) => /^node:https?$/.test(one.target) && one.names.includes('request'))).toEqual([
     'operations/cli/commands/listen.ts',
     'platform/egress/proxy.ts',
+    'wallets/ledger/canton/http.ts',
   ])
   expect(importing((one) => one.target === 'undici').filter((path) => !path.startsWith('platform/egress/'))).toEqual([])
 })

@@ -15,6 +15,7 @@ import {
   checkRelyingParties,
   checkSealing,
 } from '../../doctor/installation.ts'
+import { checkLedgers } from '../../doctor/ledgers.ts'
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
 import { checkRecords } from '../../doctor/records.ts'
 import { counted, defineCommand, EXIT } from '../command.ts'
@@ -84,6 +85,7 @@ async function examine(): Promise<Finding[]> {
     look('dns', () => checkDns(config)),
     look('egress', () => checkEgress(config)),
     look('redis', () => checkRedis(config)),
+    look('ledgers', () => checkLedgers(config)),
     lookAtDatabase(config, keyFile.keys),
   ])
   return [...own, ...others.flat()]

@@ -1,0 +1,148 @@
+import { parseAmount } from '../../../platform/ports/amount.ts'
+import { type Arguments, type Command, type Effect, type Flow, LedgerError } from '../../../platform/ports/ledger.ts'
+import {
+  type CreateView,
+  type ExerciseView,
+  type InputView,
+  type Json,
+  type NodeView,
+  nodesOf,
+  type PreparedView,
+} from './bytes.ts'
+import type { CantonAsset } from './settings.ts'
+
+const EFFECTS_MAX = 1_000
+
+/** @throws LedgerError prepared_invalid */
+export function refuse(what: string): never {
+  throw new LedgerError('prepared_invalid', `The prepared transaction ${what}.`)
+}
+
+function argumentsOf(given: Json): Arguments {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    return refuse('has arguments that are not a record')
+  return given as Arguments
+}
+
+/** An interface's choice is another one than the template's of the same name. */
+const exercisedId = ({ interfaceId, templateId }: ExerciseView) => interfaceId ?? templateId
+
+const created = (node: CreateView, command: number): Effect => ({
+  type: 'created',
+  command,
+  contractId: node.contractId,
+  templateId: node.templateId,
+  choice: null,
+  arguments: argumentsOf(node.arguments),
+  signatories: [...node.signatories],
+  observers: [...node.observers],
+})
+
+function exercised(node: ExerciseView, command: number): Effect[] {
+  const { contractId, templateId } = node
+  const parties = { signatories: [...node.signatories], observers: [...node.observers] }
+  const root: Effect = {
+    type: 'exercised',
+    command,
+    contractId,
+    templateId: exercisedId(node),
+    choice: node.choice,
+    arguments: argumentsOf(node.arguments),
+    ...parties,
+  }
+  if (!node.consuming) return [root]
+  return [root, { ...root, type: 'archived', templateId, choice: null, arguments: {} }]
+}
+
+/** Reads change nothing. What is undone, and what is looked up by a key, no policy can judge. */
+function effectsOfNode(node: NodeView, command: number): Effect[] {
+  switch (node.kind) {
+    case 'create':
+      return [created(node, command)]
+    case 'exercise':
+      return exercised(node, command)
+    case 'fetch':
+      return []
+    case 'rollback':
+      return refuse('undoes a part of itself, which is not supported')
+    case 'query':
+      return refuse('looks contracts up by a key, which is not supported')
+  }
+}
+
+/** All that a transaction does, each root followed by its consequences. @throws LedgerError prepared_invalid */
+export function effectsOf({ roots }: PreparedView): Effect[] {
+  const effects = roots.flatMap((root, command) => [...nodesOf([root])].flatMap((node) => effectsOfNode(node, command)))
+  return effects.length > EFFECTS_MAX ? refuse(`has more than ${EFFECTS_MAX} effects`) : effects
+}
+
+/** The commands that have these roots. @throws LedgerError prepared_invalid for a root that no command has, or another's */
+export function commandsOf({ roots, actAs }: PreparedView): Command[] {
+  return roots.map((root): Command => {
+    if (root.kind === 'create')
+      return { create: { templateId: root.templateId, arguments: argumentsOf(root.arguments) } }
+    if (root.kind !== 'exercise') return refuse('does what no command requests')
+    if (root.actingParties.length !== 1 || root.actingParties[0] !== actAs[0]) refuse('is exercised by another party')
+    return {
+      exercise: {
+        templateId: exercisedId(root),
+        contractId: root.contractId,
+        choice: root.choice,
+        arguments: argumentsOf(root.arguments),
+      },
+    }
+  })
+}
+
+/** A field of a contract that holds an asset. */
+function textAt(contract: Json, field: string): string {
+  const given = argumentsOf(contract)
+  const value = Object.hasOwn(given, field) ? given[field] : undefined
+  return typeof value === 'string' ? value : refuse(`has a holding without the text "${field}"`)
+}
+
+/** Numerics come with all decimals of their type, which may be more than amounts have, or a point at the end. */
+function unitsOf(text: string): bigint {
+  const shortest = text.includes('.') ? text.replace(/\.?0*$/, '') : text
+  return parseAmount(shortest) ?? refuse('has a holding whose amount is not a positive number of at most ten decimals')
+}
+
+/** What a transaction moves of the assets that the settings name. @throws LedgerError prepared_invalid */
+export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flow[] {
+  const byTemplate = new Map(assets.map((asset) => [asset.templateId, asset]))
+  const contents = new Map<string, Pick<InputView | CreateView, 'templateId' | 'arguments'>>()
+  // With two contents of one contract, the cheaper one would count.
+  const know = (contract: InputView | CreateView) =>
+    contents.has(contract.contractId) ? refuse('has a contract twice') : contents.set(contract.contractId, contract)
+  for (const input of view.inputs) know(input)
+  const flowOf = (templateId: string, contract: Json, command: number): Flow | null => {
+    const asset = byTemplate.get(templateId)
+    if (asset === undefined) return null
+    const units = unitsOf(textAt(contract, asset.amount))
+    const of = { issuer: textAt(contract, asset.issuer), symbol: textAt(contract, asset.symbol) }
+    return { command, asset: of, owner: textAt(contract, asset.owner), consumed: 0n, created: units }
+  }
+  const consumedBy = ({ contractId, templateId }: ExerciseView, command: number): Flow | null => {
+    const contract = contents.get(contractId)
+    if (contract === undefined)
+      return byTemplate.has(templateId) ? refuse('uses up a holding of unknown contents') : null
+    // After an upgrade of its package a contract can be used by another template than the one that made it.
+    const isAsset = byTemplate.has(templateId) || byTemplate.has(contract.templateId)
+    if (isAsset && templateId !== contract.templateId) refuse('uses up a holding by another template')
+    const flow = flowOf(templateId, contract.arguments, command)
+    return flow && { ...flow, consumed: flow.created, created: 0n }
+  }
+  const flows: Flow[] = []
+  for (const [command, root] of view.roots.entries())
+    for (const node of nodesOf([root])) {
+      if (node.kind === 'create') know(node)
+      const flow =
+        node.kind === 'create'
+          ? flowOf(node.templateId, node.arguments, command)
+          : node.kind === 'exercise' && node.consuming
+            ? consumedBy(node, command)
+            : null
+      if (flow !== null) flows.push(flow)
+    }
+  return flows
+}

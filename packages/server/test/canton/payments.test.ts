@@ -1,0 +1,82 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expectStatus } from '../../src/delegation/delegated.fixture.ts'
+import { eventsOf } from '../../src/identity/sessions/sessions.fixture.ts'
+import { expectError } from '../harness/envelope.ts'
+import type { Tenant } from '../harness/harness.ts'
+import { BOB, type CantonService, coinsOf, ISSUER, newScene, pay, startCanton } from './canton.fixture.ts'
+import { COIN, MEMO } from './daml.ts'
+
+let service: CantonService
+let tenant: Tenant
+beforeAll(async () => {
+  service = await startCanton()
+  tenant = await service.newTenant()
+})
+afterEach(() => service.participant.heal())
+afterAll(() => service.stop())
+
+test('a user’s party is allocated, and an agent pays within its cap and is refused beyond it', async () => {
+  const { ada, coin, session, spent } = await newScene(service, tenant)
+  const { partyId } = expectStatus(await tenant.get(`/users/${ada.userId}`), 200)
+  expect(partyId).toBe(ada.party)
+  expect([...service.participant.parties.keys()]).toContain(ada.party)
+  const done = expectStatus(await session.execute({ commandId: 'a', commands: [pay(coin, '3')] }), 200)
+  expect(done).toMatchObject({ status: 'completed', updateId: expect.stringMatching(/^1220/) })
+  expect(done.effects.map(({ type }: { type: string }) => type)).toEqual([
+    'exercised',
+    'archived',
+    'created',
+    'created',
+  ])
+  expect(coinsOf(service, BOB)).toContain('3')
+  expect(await spent()).toBe('3')
+  const [rest] = service.participant.active(COIN, { owner: ada.party })
+  expectError(
+    await session.execute({ commandId: 'b', commands: [pay(rest?.contractId as string, '3')] }),
+    403,
+    'spend_limit_exceeded',
+  )
+  expect(service.participant.outcomes().accepted).toBe(1)
+  // The same command id is the same payment.
+  expect(expectStatus(await session.execute({ commandId: 'a', commands: [pay(coin, '3')] }), 200).updateId).toBe(
+    done.updateId,
+  )
+  expect((await eventsOf(service, tenant, 'tx.completed')).map(({ transactionId }) => transactionId)).toEqual([
+    done.transactionId,
+  ])
+})
+
+test('contracts with structured arguments are created as requested, and queried', async () => {
+  const { ada, session } = await newScene(service, tenant)
+  const detail = { count: '9007199254740993', done: true, next: null }
+  const given = { author: ada.party, text: 'hello', tags: ['a', 'b'], detail }
+  const done = expectStatus(
+    await session.execute({ commands: [{ create: { templateId: MEMO, arguments: given } }] }),
+    200,
+  )
+  expect(done.effects[0].arguments).toEqual(given)
+  const { contracts } = expectStatus(await session.query({ templateIds: [MEMO] }), 200)
+  expect(contracts).toMatchObject([{ templateId: MEMO, arguments: given, signatories: [ada.party] }])
+  const { contracts: coinsSeen } = expectStatus(await session.query({ templateIds: [COIN] }), 200)
+  expect(coinsSeen).toMatchObject([{ arguments: { owner: ada.party, issuer: ISSUER } }])
+})
+
+test('a payment whose coin somebody else used first fails at once, and is released', async () => {
+  const scene = await newScene(service, tenant)
+  service.steps.signed = async () => {
+    delete service.steps.signed
+    service.participant.archive(scene.coin)
+  }
+  expectError(await scene.session.execute({ commands: [pay(scene.coin, '3')] }), 409, 'contract_archived')
+  expect(await scene.spent()).toBe('0')
+})
+
+test('refusals of the participant name what is wrong', async () => {
+  const scene = await newScene(service, tenant)
+  const { session, coin } = scene
+  expectError(await session.execute({ commands: [pay(`00${'ab'.repeat(32)}`, '1')] }), 404, 'contract_not_found')
+  const wrong = pay(coin, '1')
+  Object.assign(wrong.exercise.arguments, { amount: 'much' })
+  expectError(await session.execute({ commands: [wrong] }), 400, 'arguments_invalid')
+  expectError(await session.execute({ commands: [pay(coin, '11')] }), 409, 'transaction_failed')
+})
