@@ -1,7 +1,7 @@
 import { type HalfkeyError, isHalfkeyError } from '../../sdk/src/index.ts'
 import type { Decision, Policy, Remaining } from './agent.ts'
 import type { Refusal } from './schemas.ts'
-import { rulesInWords, spendInWords } from './words.ts'
+import { budgetsInWords, rulesInWords, spendInWords } from './words.ts'
 
 const STOP = 'Stop, and tell the person you work for: only the owner of the wallet can change this.'
 const ASK = 'Ask the owner of the wallet for another session if this is needed. Do not split or disguise the act.'
@@ -46,10 +46,11 @@ export function refusal(given: Partial<Refusal> & Pick<Refusal, 'code' | 'messag
   }
 }
 
-/** What the policy allows, in words: all of it, or for a used-up cap that cap alone. */
+/** What the policy allows, in words: all of it, or what is left of a used-up cap or of the budgets. */
 function allowedBy(code: string, rule: string | null, policy: Policy, remaining: Remaining | null): string[] {
   const caps = remaining === null ? [] : spendInWords(remaining)
   if (code === 'spend_limit_exceeded') return caps.filter((cap) => cap.startsWith(`${rule}:`))
+  if (code === 'budget_exceeded') return remaining === null ? [] : budgetsInWords(remaining)
   if (code !== 'policy_denied') return []
   return [
     ...rulesInWords(policy.allow, 'allow'),
@@ -101,14 +102,23 @@ export function refusalOf(error: unknown, policy: Policy | null, remaining: Rema
   })
 }
 
+/** The figures of the cap or budget that refused; the budgets of the app follow those of the wallet. */
+function figuresOf(rule: string, { spend, budgets }: Remaining): Pick<Refusal, 'asset' | 'limit' | 'spent' | 'remaining'> {
+  const [, list, index] = /^(spend|budgets|appBudgets)\[(\d+)\]$/.exec(rule) ?? []
+  if (list === 'spend') {
+    const { asset = null, limit = null, spent = null, remaining = null } = spend[Number(index)] ?? {}
+    return { asset, limit, spent, remaining }
+  }
+  const same = budgets.filter(({ setBy }) => (setBy === 'app') === (list === 'appBudgets'))
+  const { asset = null, amount = null, spent = null, remaining = null } = same[Number(index)] ?? {}
+  return { asset, limit: amount, spent, remaining }
+}
+
 /** The decision of a dry run as a refusal; null if it allows. */
 export function refusalOfDecision(decision: Decision, policy: Policy, remaining: Remaining): Refusal | null {
   if (decision.allowed) return null
   const { message, rule, command } = decision
   const code = decision.code ?? 'policy_denied'
-  const entry = /^spend\[(\d+)\]$/.exec(rule)?.[1]
-  const cap = entry === undefined ? undefined : remaining.spend[Number(entry)]
-  const { asset = null, limit = null, spent = null, remaining: left = null } = cap ?? {}
-  const figures = { asset, limit, spent, remaining: left }
+  const figures = figuresOf(rule, remaining)
   return refusal({ code, message, rule, command, ...figures, allowed: allowedBy(code, rule, policy, remaining) })
 }

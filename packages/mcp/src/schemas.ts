@@ -33,6 +33,21 @@ export const Remaining = z.object({
       }),
     )
     .describe('Each cap of the policy. Assets that are not here cannot be spent.'),
+  budgets: z
+    .array(
+      z.object({
+        asset: Asset,
+        amount: z.string().describe('The most that can be spent within the window.'),
+        window: z.string(),
+        recipient: z.string().nullable().describe('Counts only what this party receives.'),
+        templateId: z.string().nullable().describe('Counts only what commands on contracts of this template cost.'),
+        setBy: z.string(),
+        spent: z.string(),
+        remaining: z.string(),
+        resetsAt: z.string().nullable().describe('When some of `spent` no longer counts.'),
+      }),
+    )
+    .describe('The budgets of the wallet, which all of its sessions share. They hold beside the caps.'),
 })
 export type Remaining = z.infer<typeof Remaining>
 

@@ -52,6 +52,12 @@ const WINDOWS: Record<string, string> = {
   day_utc: 'per day (UTC)',
 }
 
+const BUDGET_WINDOWS: Record<string, string> = {
+  ...WINDOWS,
+  lifetime: 'in total',
+  rolling_30d: 'within 30 days',
+}
+
 /** What may still be spent, one text for each cap. */
 export const spendInWords = ({ spend }: Remaining): string[] =>
   listed(
@@ -60,6 +66,19 @@ export const spendInWords = ({ spend }: Remaining): string[] =>
         ? `spend[${index}]: any amount of ${quoted(asset.symbol)}`
         : `spend[${index}]: at most ${remaining} more ${quoted(asset.symbol)} of ${limit} ${WINDOWS[window ?? 'lifetime']}`,
     ),
+  )
+
+/** What the budgets of the wallet leave, one text for each. Other sessions take from them too. */
+export const budgetsInWords = ({ budgets }: Remaining): string[] =>
+  listed(
+    budgets.map(({ asset, amount, remaining, window, recipient, templateId }, index) => {
+      const only = [
+        ...(recipient === null ? [] : [`to ${quoted(recipient)}`]),
+        ...(templateId === null ? [] : [`by ${templateId}`]),
+      ]
+      const what = [`${remaining} more ${quoted(asset.symbol)} of ${amount}`, ...only].join(' ')
+      return `budget ${index}: at most ${what} ${BUDGET_WINDOWS[window] ?? ''}, through all sessions of the wallet`
+    }),
   )
 
 /** Why a policy decided so, one text for each rule that was checked. */

@@ -40,6 +40,24 @@ describe('wallet_status', () => {
     expect(text).not.toContain(session.token)
   })
 
+  test('the budgets of the wallet are in what remains, and in a refusal with what they leave', async () => {
+    const { tenant, ada, agent } = await begun()
+    const asset = { issuer: ada.issuer, symbol: 'USDX' }
+    const budgets = [{ asset, amount: '4', window: 'rolling_30d' }]
+    expect((await tenant.call('PUT', `/wallets/${ada.walletId}/budgets`, { body: { budgets } })).status).toBe(200)
+    const paid = (await agent.call('payment_send', pay('3'))).data
+    expect(paid.remaining.budgets).toMatchObject([{ asset, amount: '4', spent: '3', remaining: '1', setBy: 'server' }])
+    const left = 'budget 0: at most 1 more "USDX" of 4 within 30 days, through all sessions of the wallet'
+    const { data } = await agent.call('wallet_status')
+    expect(data.remaining.budgets).toMatchObject([{ remaining: '1' }])
+    expect(data.allowed).toContain(left)
+    const figures = { rule: 'budgets[0]', asset, limit: '4', spent: '3', remaining: '1', asked: '2', allowed: [left] }
+    const refused = (await agent.call('payment_send', pay('2'))).data
+    expect(refused.refusal).toMatchObject({ code: 'budget_exceeded', ...figures })
+    const checked = (await agent.call('payment_check', pay('2'))).data
+    expect(checked).toMatchObject({ allowed: false, refusal: { code: 'budget_exceeded', ...figures } })
+  })
+
   test('says that the session has ended, and what to do', async () => {
     const { tenant, session, agent } = await begun()
     await tenant.delete(`/delegated-sessions/${session.id}`)

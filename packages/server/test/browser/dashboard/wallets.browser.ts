@@ -73,6 +73,30 @@ test('wallets are listed with their owners, and filters stand in the address', S
   await page.getByText('No results').waitFor()
 })
 
+test('a wallet shows its budgets with what is spent of each, and says so where there is none', SMOKE, async () => {
+  const { tenant, ada, contractId } = await withAda(stage.service)
+  const dash = await stage.arrive(tenant, { path: `/wallets/${ada.walletId}` })
+  const { page } = dash
+  await page.getByText('No budgets').waitFor()
+  await dash.look('wallet-no-budgets')
+  const asset = { issuer: ada.issuer, symbol: 'USDX' }
+  const budgets = [
+    { asset, amount: '4', window: 'rolling_30d' },
+    { asset, amount: '50', window: 'day_utc', templateId: TOKENS },
+    { asset, amount: '10', window: 'lifetime', recipient: ada.issuer },
+  ]
+  expect((await tenant.call('PUT', `/wallets/${ada.walletId}/budgets`, { body: { budgets } })).status).toBe(200)
+  const session = await newSession(stage.service, tenant, ada, { policy: transfers(ada, '10') })
+  expect((await session.execute({ commands: [transfer(contractId, '3')] })).status).toBe(200)
+  const rows = page.getByRole('table', { name: 'Budgets' }).getByRole('row')
+  await rows.nth(1).getByText('3 of 4', { exact: false }).waitFor()
+  expect(await rows.count()).toBe(4)
+  expect(await rows.nth(1).getByRole('progressbar').getAttribute('aria-valuetext')).toBe('3 of 4 spent')
+  expect(await rows.nth(2).getByRole('progressbar').getAttribute('aria-valuetext')).toBe('3 of 50 spent')
+  expect(await rows.nth(3).textContent()).toContain('received by')
+  await dash.look('wallet-budgets')
+})
+
 test('a wallet says who can sign today; freezing asks first, and stops its sessions', async () => {
   const { tenant, ada, contractId } = await withAda(stage.service)
   const session = await newSession(stage.service, tenant, ada, { name: 'Agent', policy: transfers(ada, '10') })
