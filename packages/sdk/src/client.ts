@@ -6,7 +6,7 @@ import { auditLogOf } from './resources/audit-log.ts'
 import { authOf, emailsOf } from './resources/auth.ts'
 import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
-import { delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
+import { approvalsOf, delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
 import { eventsOf, eventTypesOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
@@ -38,6 +38,7 @@ export interface HalfkeyClient {
   readonly mpc: ReturnType<typeof mpcOf>
   readonly delegatedSessions: ReturnType<typeof delegatedSessionsOf>
   readonly denials: ReturnType<typeof denialsOf>
+  readonly approvals: ReturnType<typeof approvalsOf>
   readonly transactions: ReturnType<typeof transactionsOf>
   readonly templates: ReturnType<typeof templatesOf>
   readonly dev: ReturnType<typeof devOf>
@@ -81,6 +82,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     mpc: mpcOf(calls, checkedTrust(options)),
     delegatedSessions: delegatedSessionsOf(calls),
     denials: denialsOf(calls),
+    approvals: approvalsOf(calls),
     transactions: transactionsOf(calls),
     templates: templatesOf(calls),
     dev: devOf(calls),

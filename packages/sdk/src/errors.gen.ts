@@ -14,6 +14,22 @@ export interface ApiErrors {
   api_key_not_active: 409
   /** The app has users. Delete them first, or delete them together with the app with ?force=true. */
   app_not_empty: 409
+  /** The session ended before the wallet’s owner decided. */
+  approval_canceled: 410
+  /** This approval was decided before. */
+  approval_decided: 409
+  /** The wallet's owner refused this. */
+  approval_denied: 403
+  /** The wallet's owner did not decide in time. Execute again with another commandId. */
+  approval_expired: 410
+  /** This session has asked the wallet's owner too often. Wait an hour. */
+  approval_limit_reached: 409
+  /** The transaction would no longer do what the approval says. Nothing was done. */
+  approval_outdated: 409
+  /** The wallet's owner has not decided on an earlier request by the same rule. Repeat that one, or wait. */
+  approval_pending: 409
+  /** Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out. */
+  approvals_unavailable: 409
   /** The arguments do not match the template. */
   arguments_invalid: 400
   /** This passkey could not be verified. Start again. */
@@ -154,6 +170,8 @@ export interface ApiErrors {
   nothing_to_sign: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
+  /** This passkey cannot approve: it is less than 24 hours old, or a server took part in its creation. Use another one. */
+  passkey_cannot_approve: 403
   /** A user can have at most 50 passkeys. Remove one first. */
   passkey_limit: 409
   /** The body is larger than 1 MiB. */

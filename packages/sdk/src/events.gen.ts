@@ -56,6 +56,16 @@ export interface EventData {
   'delegated_session.exhausted': { delegatedSessionId: string; userId: string; walletId: string }
   /** A policy denied a transaction (at most one event per minute, session and rule). */
   'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
+  /** A delegated session asks its wallet's owner to approve a transaction. */
+  'approval.requested': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; link: string }
+  /** A wallet's owner approved a transaction, and it was executed. */
+  'approval.granted': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; passkeyId: string }
+  /** A wallet's owner refused a transaction. */
+  'approval.denied': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; reason: string }
+  /** A wallet's owner did not decide in time. */
+  'approval.expired': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
+  /** A delegated session ended before the owner decided on what it had asked for. */
+  'approval.canceled': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
   /** A wallet's budgets were changed. */
   'budget.updated': { walletId: string; userId: string; by: string; budgets: Record<string, unknown>[] }
   /** A transaction was denied because it would have exceeded a budget of its wallet (at most one event per minute, session and budget). */

@@ -186,6 +186,10 @@ export type TransactionSummary = Schemas['TransactionSummary']
 export type Wallet = Schemas['Wallet']
 /** What all delegated sessions of a wallet together may spend, and what is left of it. */
 export type Budget = Schemas['Budget']
+/** What a delegated session asks its wallet's owner for. */
+export type Approval = Schemas['Approval']
+/** The same with everything that the owner has to know to decide. */
+export type ApprovalDetails = Schemas['ApprovalDetails']
 /** The budgets that hold for a wallet. */
 export type WalletBudgets = Schemas['WalletBudgets']
 /** A message that a user signs to prove that a key is theirs. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { png } from '../../server/src/tenancy/apps/logo/png.fixture.ts'
+import { logIn, newAuthenticator, signUp } from '../../server/test/harness/authenticator.ts'
 import { type DnsServer, startDnsServer } from '../../server/test/harness/dns-server.ts'
 import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../server/test/harness/receiver.ts'
@@ -12,7 +13,7 @@ import { HalfkeyError, isHalfkeyError } from '../src/errors.ts'
 import type { User } from '../src/models.ts'
 import type { Page } from '../src/paging.ts'
 import { useBilling } from './billing.ts'
-import { newHolder, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
+import { newHolder, useApprovals, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
 import { useCustomDomains } from './domains.ts'
 import { useProviders } from './providers.ts'
 import { useKeyShares, useSharedKeys } from './sharing.ts'
@@ -265,6 +266,24 @@ describe('every method works against the server', () => {
   test('health', async () => {
     expect((await client.health.check()).status).toBe('ok')
     expect((await client.health.ready()).checks.map(({ name }) => name)).toContain('database')
+  })
+
+  test('approvals', async () => {
+    const publishable = await tenant.newKey({ publishable: true })
+    const as = (of: object) => createClient({ baseUrl: service.url, apiKey: publishable, fetch: recording, ...of })
+    const authenticator = newAuthenticator()
+    const origin = service.url.replace('127.0.0.1', 'localhost')
+    const made = await signUp({ url: service.url, key: publishable }, {}, { authenticator, origin })
+    // A passkey approves from the next day. This test is the last one, because clients do not move their clocks.
+    service.advance(86_400_000)
+    const { accessToken } = await logIn({ url: service.url, key: publishable }, authenticator, {}, { origin })
+    expect(made.isNewUser).toBe(true)
+    await useApprovals(
+      client,
+      as({ accessToken }),
+      (delegateToken) => as({ delegateToken }),
+      (options) => authenticator.get(options, origin) as never,
+    )
   })
 
   test('and every operation of the API has a method', () => {

@@ -111,6 +111,38 @@ export async function useDelegatedSessions(
     expect((await client.delegatedSessions.get(other)).status).toBe('revoked')
 }
 
+/** A session asks its owner, who refuses once and approves once: on a day on which their passkey is old enough. */
+export async function useApprovals(
+  client: HalfkeyClient,
+  owner: HalfkeyClient,
+  delegateOf: (delegateToken: string) => HalfkeyClient,
+  assertionOf: (options: object) => never,
+): Promise<void> {
+  const { userId } = await owner.wallet.create()
+  const { issuer, symbol, contractId } = await client.dev.faucet({ userId, symbol: 'USDX', amount: '7' })
+  const requireApproval = [{ asset: { issuer, symbol }, above: '5' }]
+  const policy = { ...upTo('10', { issuer, symbol }), requireApproval }
+  const { id, token } = await owner.delegatedSessions.create({ policy })
+  const agent = delegateOf(token).delegatedSessions
+  const ask = async (commandId: string) => {
+    const done = await agent.execute(id, { commandId, commands: [transfer(contractId, '7')] })
+    if (done.approval === null) throw new Error(`nothing to approve: ${done.status}`)
+    return done.approval.id
+  }
+  const first = await ask('lunch')
+  const refused = await owner.approvals.deny(first, { reason: 'Too much.' })
+  expect(refused).toMatchObject({ id: first, status: 'denied', reason: 'Too much.' })
+  await expect(ask('lunch')).rejects.toMatchObject({ status: 403, code: 'approval_denied' })
+  const second = await ask('dinner')
+  const shown = await owner.approvals.get(second)
+  expect(shown).toMatchObject({ status: 'pending', costs: [{ amount: '7' }], recipients: [BOB] })
+  expect((await client.approvals.get(second)).publicKey).toBeNull()
+  const approved = await owner.approvals.approve(second, { credential: assertionOf(shown.publicKey as object) })
+  expect(approved).toMatchObject({ id: second, status: 'executed' })
+  expect((await owner.approvals.list()).data.map((one) => one.id)).toEqual([second, first])
+  expect((await client.approvals.list({ userId, status: 'denied' })).data).toEqual([refused])
+}
+
 /** Declares a template, once. */
 export async function useTemplates(client: HalfkeyClient): Promise<void> {
   const declared = await client.templates.create({

@@ -39,6 +39,13 @@ export const WHEN: Record<EventType, string> = {
   'delegated_session.exhausted': 'By the completed transaction that was the last of `maxUses`.',
   'delegated_session.denied':
     'When `execute` is refused by the policy, at most once a minute for each session and rule. Dry runs emit nothing.',
+  'approval.requested':
+    'When a rule of `requireApproval` asks for the owner. Show them `link`, which holds no secret. Caps and budgets are held until they decide.',
+  'approval.granted': 'By `POST /approvals/:id/approve`, together with `tx.completed`.',
+  'approval.denied': 'By `POST /approvals/:id/deny`. What was held is free again.',
+  'approval.expired': 'When nobody decided until `expiresAt`. What was held is free again.',
+  'approval.canceled':
+    'When the session was revoked or all sessions were: the worker releases what was held, a moment after the revocation.',
   'budget.updated': 'By `PUT /wallets/:id/budgets`. `by` says whether the owner or a server set them.',
   'budget.exceeded':
     'When `execute` is refused by a budget, at most once a minute for each session and budget, beside `delegated_session.denied`.',

@@ -1,5 +1,7 @@
 import { type Calls, newUuid, type RequestOptions } from '../http.ts'
 import type {
+  Approval,
+  ApprovalDetails,
   Command,
   Contract,
   Contracts,
@@ -43,7 +45,7 @@ function delegateCallsOf({ one }: Calls) {
      * Executes commands, all or none, or completes a signing request by `signingRequestId` and `signature`. The same
      * `commandId` returns the first result; by default a random one is sent, the same at each attempt. With the session's
      * token, or with a secret key with `delegated_sessions:execute` where the session has `serverExecute`.
-     * @throws policy_denied, spend_limit_exceeded, budget_exceeded, duplicate_command, contract_not_found, contract_archived,
+     * @throws policy_denied, spend_limit_exceeded, budget_exceeded, approval_pending, approval_denied, approval_expired, duplicate_command, contract_not_found, contract_archived,
      * delegated_session_revoked, delegated_session_expired, delegated_session_exhausted, wallet_frozen, and more
      */
     execute,
@@ -138,5 +140,36 @@ export function denialsOf({ list }: Calls) {
      */
     list: (query?: Query<'/denials', 'get'>, options?: RequestOptions): List<Denial> =>
       list('/denials', {}, query, options),
+  }
+}
+
+/** Calls of approvals. Every method may also throw what any call does: see `HalfkeyError`. */
+export function approvalsOf({ one, list }: Calls) {
+  return {
+    /**
+     * Lists what delegated sessions have asked for, newest first: with the owner's access token their own, with a secret key
+     * those of all users. Scope `delegated_sessions:read`.
+     */
+    list: (query?: Query<'/approvals', 'get'>, options?: RequestOptions): List<Approval> =>
+      list('/approvals', {}, query, options),
+
+    /**
+     * Gets one, with all that it does and, for its owner, in `publicKey` the options for `navigator.credentials.get()`. Scope
+     * `delegated_sessions:read`, or the owner's access token. @throws not_found
+     */
+    get: (id: string, options?: RequestOptions): Promise<ApprovalDetails> =>
+      one('get', '/approvals/{id}', { path: { id } }, options),
+
+    /**
+     * Approves, and executes the transaction. With the owner's access token and the assertion of a passkey over the challenge of
+     * `get`. @throws assertion_invalid, passkey_cannot_approve, approval_decided, approval_expired, approval_outdated,
+     * budget_exceeded, spend_limit_exceeded, contract_archived, wallet_frozen, and more
+     */
+    approve: (id: string, body: Body<'/approvals/{id}/approve', 'post'>, options?: RequestOptions): Promise<Approval> =>
+      one('post', '/approvals/{id}/approve', { path: { id }, body }, options),
+
+    /** Refuses. With the owner's access token. @throws approval_decided, approval_expired, not_found */
+    deny: (id: string, body: Body<'/approvals/{id}/deny', 'post'> = {}, options?: RequestOptions): Promise<Approval> =>
+      one('post', '/approvals/{id}/deny', { path: { id }, body }, options),
   }
 }

@@ -260,9 +260,12 @@ const Trace = z
 const Decision = z
   .object({
     allowed: z.boolean(),
-    code: z.string().nullable().meta({ description: 'The error code of a call without `dryRun`.', example: null }),
+    code: z.string().nullable().meta({
+      description: 'The error code of a call without `dryRun`; `approval_required` if that would ask the owner.',
+      example: null,
+    }),
     rule: z.string().meta({
-      description: 'The rule that decided: `allow[0]`, `deny[1]`, `spend[0]`, `budgets[0]`, …',
+      description: 'The rule that decided: `allow[0]`, `deny[1]`, `spend[0]`, `requireApproval[0]`, `budgets[0]`, …',
       example: 'allow[0]',
     }),
     command: z.int().nullable(),
@@ -293,6 +296,17 @@ const SigningRequest = z
   })
   .meta({ id: 'SigningRequest' })
 
+const AskedApproval = z
+  .object({
+    id: z.string().meta({ example: 'apr_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
+    link: z.string().meta({
+      description: 'Where the owner decides. Give it to them; it holds no secret.',
+      example: 'https://auth.example.com/approve?app=app_01jb2m7x9kq4t8v6w0r3s5y1zb&id=apr_01jb2m7x9kq4t8v6w0r3s5y1zh',
+    }),
+    expiresAt: Time.meta({ description: 'Until then the owner can decide. Repeat the call to find out.' }),
+  })
+  .meta({ id: 'AskedApproval' })
+
 export const Execution = z
   .object({
     transactionId: z
@@ -300,15 +314,27 @@ export const Execution = z
       .nullable()
       .meta({ description: 'Null for a dry run.', example: 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
     commandId: z.string().meta({ example: 'order-1042' }),
-    status: z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed', 'dry_run']).meta({
-      description:
-        '`submitted`: signed and sent, but the ledger has not reported the outcome. Repeat the call with the same `commandId`.',
-    }),
+    status: z
+      .enum([
+        'received',
+        'reserved',
+        'approval_required',
+        'signature_required',
+        'submitted',
+        'completed',
+        'failed',
+        'dry_run',
+      ])
+      .meta({
+        description:
+          '`approval_required`: a rule of the policy asks for the owner; see `approval`. Nothing is signed. `submitted`: signed and sent, but the ledger has not reported the outcome. Repeat the call with the same `commandId`.',
+      }),
     updateId: z.string().nullable(),
     offset: z.int().nullable(),
     effects: z.array(Effect),
     remaining: RemainingBeside,
     signingRequest: SigningRequest.nullable().meta({ description: "What the wallet's owner must sign." }),
+    approval: AskedApproval.nullable().meta({ description: "What the wallet's owner must approve." }),
     decision: Decision.nullable().meta({ description: 'For a dry run: the decision of the policy.' }),
   })
   .meta({ id: 'Execution' })

@@ -1,6 +1,8 @@
 import { detached, hourly } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
 import { agentRoutes } from './agent/agent-routes.ts'
+import { APPROVAL_RECORD } from './approvals/approval-record.ts'
+import { approvalRoutes } from './approvals/approval-routes.ts'
 import { budgetRoutes } from './budgets/budget-routes.ts'
 import { SPENDING_RECORD } from './budgets/spending-record.ts'
 import { deleteOldDenials } from './denials/denials.ts'
@@ -12,9 +14,9 @@ import { SESSION_RECORD } from './session-record.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {
-  routes: [...agentRoutes, ...delegatedSessionRoutes, ...budgetRoutes],
+  routes: [...agentRoutes, ...delegatedSessionRoutes, ...budgetRoutes, ...approvalRoutes],
   errors: DELEGATED_SESSION_ERRORS,
-  records: [SESSION_RECORD, SPENDING_RECORD],
+  records: [SESSION_RECORD, SPENDING_RECORD, APPROVAL_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     hourly((db) => deleteOldDenials(deps, db)),

@@ -23,6 +23,7 @@ const ID_PREFIXES = {
   rsh: 'resharing',
   dom: 'custom domain',
   tx: 'transaction',
+  apr: 'approval',
   ses: 'session',
   chl: 'challenge',
   pky: 'passkey',

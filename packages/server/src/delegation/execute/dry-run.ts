@@ -2,6 +2,8 @@ import type { Deps } from '../../platform/deps.ts'
 import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
 import { type Acting, type ExecuteCall, findLive } from '../access.ts'
+import { refusedWithoutOwner } from '../approvals/ask.ts'
+import { canAsk, requiredApproval } from '../approvals/verdict.ts'
 import { counted } from '../budgets/count.ts'
 import { decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
@@ -41,6 +43,7 @@ export async function dryRun(
     effects: prepared?.effects ?? [],
     remaining: remainingBeside(after, after.limits, after.spending?.spent ?? {}, now),
     signingRequest: null,
+    approval: null,
     decision,
   })
   const refused = ({ more: _, ...denial }: Denial): Decision => ({ allowed: false, ...denial, trace })
@@ -57,11 +60,16 @@ export async function dryRun(
     throw asAnswer(error)
   })
   if ('denial' in evaluated) return answer(refused(evaluated.denial), prepared, session)
+  const required = await requiredApproval(deps.db, session, prepared)
+  if (required !== null && !canAsk(deps, session))
+    return answer(refused(refusedWithoutOwner(required)), prepared, session)
   const { charges, parts } = evaluated
   const spending = session.spending && {
     ...session.spending,
     spent: counted(session.spending.spent, parts, session.limits),
   }
   const after = { ...session, spending, uses: session.uses + 1, spent: addCharges(session.spent, charges) }
-  return answer({ allowed: true, code: null, rule, command, message, trace }, prepared, after)
+  if (required === null) return answer({ allowed: true, code: null, rule, command, message, trace }, prepared, after)
+  const [reason] = required.reasons
+  return answer({ allowed: false, code: 'approval_required', ...reason, command: null, trace }, prepared, session)
 }

@@ -6,6 +6,8 @@ import { LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import { signatureOf } from '../../platform/ports/signature.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type Acting, type ExecuteCall, findLive } from '../access.ts'
+import { askOwner, refusedWithoutOwner } from '../approvals/ask.ts'
+import { canAsk, requiredApproval } from '../approvals/verdict.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import type { Toll } from '../budgets/count.ts'
 import type { Taken } from '../budgets/turn.ts'
@@ -112,15 +114,33 @@ async function attempt(
   })
   const evaluated = await evaluateEffects(db, deps, ledger, session, commands, prepared)
   if ('denial' in evaluated) return deny(db, deps, call, session, evaluated.denial)
+  const { charges, tolls } = evaluated
+  const required = await requiredApproval(db, session, prepared)
+  if (required !== null) {
+    if (!canAsk(deps, session)) return deny(db, deps, call, session, refusedWithoutOwner(required))
+    const held = { ...withPrepared(row, prepared, charges), commands }
+    const asked = await askOwner(db, deps, call, session, { row: held, tolls, prepared, required })
+    return outcomeOf(db, deps, call, session, asked)
+  }
   await deps.failpoint('reserved')
   const cosigned = await withCoSignature(db, deps, session, row, prepared)
   await deps.failpoint('cosigned')
-  const { charges, tolls } = evaluated
   const ready = withPrepared(cosigned, prepared, charges)
   const taken =
     session.custody === 'embedded'
       ? await signAndInsert(db, deps, call, session, { row: ready, tolls }, prepared)
       : await insertReserved(db, deps, session, { ...ready, ...waiting(prepared) }, tolls)
+  return outcomeOf(db, deps, call, session, taken)
+}
+
+/** The transaction that was written; null if nothing was, because the state has changed. @throws budget_exceeded */
+async function outcomeOf(
+  db: Db,
+  deps: Deps,
+  call: ExecuteCall,
+  session: Acting,
+  taken: Taken<TransactionRow>,
+): Promise<TransactionRow | null> {
   if (taken === 'changed') return null
   return 'written' in taken ? taken.written : deny(db, deps, call, session, costDenial(taken.denied))
 }

@@ -11,6 +11,8 @@ import {
   type TransactionRow,
 } from '../../wallets/transactions/service.ts'
 import type { Acting, ExecuteCall } from '../access.ts'
+import { linkOf } from '../approvals/approval.ts'
+import { approvalIdOf } from '../approvals/approval-record.ts'
 import { fail } from '../errors.ts'
 import type { Charge } from '../policy/spend.ts'
 import type { Execution, RemainingBeside } from '../schema.ts'
@@ -184,6 +186,13 @@ function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Ex
   }
 }
 
+/** What the owner is asked; null unless the transaction waits for that. */
+function approvalOf(deps: Deps, row: TransactionRow): Execution['approval'] {
+  if (row.status !== 'approval_required' || row.expires_at === null) return null
+  const id = approvalIdOf(row.id)
+  return { id, link: linkOf(deps, { app_id: row.app_id, id }), expiresAt: row.expires_at.toISOString() }
+}
+
 /** A transaction as `execute` returns it, at first and in repeats. @throws its error, if it failed */
 export function answerOf(deps: Deps, session: Acting, row: TransactionRow): Execution {
   if (row.status === 'failed' && row.error !== null) {
@@ -203,6 +212,7 @@ export function answerOf(deps: Deps, session: Acting, row: TransactionRow): Exec
       ...(row.remaining as Partial<RemainingBeside> | null),
     },
     signingRequest: signingRequestOf(deps, session, row),
+    approval: approvalOf(deps, row),
     decision: null,
   }
 }

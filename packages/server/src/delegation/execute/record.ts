@@ -2,7 +2,7 @@ import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
-import type { Receipt } from '../../platform/ports/ledger.ts'
+import type { Effect, Receipt } from '../../platform/ports/ledger.ts'
 import {
   isUntouched,
   lockTransaction,
@@ -17,7 +17,7 @@ import type { Acting } from '../access.ts'
 import { chargesIn, counted, partsIn, reservedOf, type Toll } from '../budgets/count.ts'
 import { type Counted, spendingAfter } from '../budgets/spending-store.ts'
 import { type Take, type Taken, takeFromBudgets } from '../budgets/turn.ts'
-import { addCharges, removeCharges } from '../policy/spend.ts'
+import { addCharges, type Charge, removeCharges } from '../policy/spend.ts'
 import { addParts, type Part, removeParts } from '../policy/windows.ts'
 import { remainingBeside, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
@@ -160,6 +160,18 @@ async function releasedParts(tx: Db, { spending }: store.LiveRow, parts: readonl
   return { before: spending, after: await spendingAfter(tx, spending, removeParts(spending.spent, parts)) }
 }
 
+/** The same for what is released and, in its place, counted. */
+async function countedAnew(
+  tx: Db,
+  { spending, limits }: Acting,
+  old: readonly Part[],
+  parts: readonly Part[],
+): Promise<Counted | null> {
+  if (spending === null || (old.length === 0 && parts.length === 0)) return null
+  const spent = counted(removeParts(spending.spent, old), parts, limits)
+  return { before: spending, after: await spendingAfter(tx, spending, spent) }
+}
+
 /** The same for what is charged again, whatever the limits are now. */
 async function chargedAgain(tx: Db, { spending }: store.LiveRow, parts: readonly Part[]): Promise<Counted | null> {
   if (parts.length === 0 || spending === null) return null
@@ -183,6 +195,48 @@ export async function recordCompleted(
     transactionEvent(now, 'tx.completed', transaction, cause),
     ...events,
   ])
+  tx.afterCommit(deps.wake.outbox)
+  return transaction
+}
+
+/** What executing an approved transaction takes and does, as it was decided when it was approved. */
+interface Approved {
+  charges: readonly Charge[]
+  parts: readonly Part[]
+  effects: Effect[]
+  receipt: Receipt
+}
+
+/**
+ * Completes a transaction that waited for its owner's approval and has happened now. What it held since it was asked for is
+ * released, and what it takes now is counted instead: windows may have passed meanwhile. The transaction holds the session and
+ * the wallet's spending.
+ */
+export async function recordApproved(
+  tx: Db,
+  deps: Deps,
+  before: Acting,
+  row: TransactionRow,
+  { charges, parts, effects, receipt }: Approved,
+  cause: Call,
+): Promise<TransactionRow> {
+  const now = deps.now()
+  const spent = addCharges(removeCharges(before.spent, chargesIn(row.spends)), charges)
+  const { after, events } = afterCompletion({ ...before, spent, last_used_at: now, updated_at: now }, now, cause)
+  const take = { parts, counted: await countedAnew(tx, before, partsIn(row.spends), parts) }
+  const done = completedRow({ ...row, effects, spends: [...charges] }, receipt, now)
+  const transaction = { ...withParts(done, after, take, now), ...by(before) }
+  await store.recordUse(
+    tx,
+    after,
+    await transactionChange(tx, transaction),
+    [
+      transactionEvent(now, 'tx.submitted', transaction, cause),
+      transactionEvent(now, 'tx.completed', transaction, cause),
+      ...events,
+    ],
+    take.counted,
+  )
   tx.afterCommit(deps.wake.outbox)
   return transaction
 }

@@ -7,6 +7,7 @@ import type { Call, UserCall } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { newDelegateToken } from '../../platform/security/api-key.ts'
 import { findWalletOf, listSession, lockWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
+import { canAsk } from '../approvals/verdict.ts'
 import { fail, SESSIONS_MAX } from '../errors.ts'
 import { checkPolicy } from '../policy/policy.ts'
 import type { CreateDelegatedSession, DelegatedSessionWithToken } from '../schema.ts'
@@ -40,7 +41,7 @@ async function add(tx: Db, deps: Deps, row: store.SessionRow, cause: Call): Prom
 /**
  * Creates a delegated session on the current user's wallet. `token` is shown only here.
  * @throws not_found (names `walletId`), wallet_not_found, mfa_required, user_session_required, wallet_frozen,
- * custody_not_delegable, session_limit_reached
+ * custody_not_delegable, session_limit_reached, approvals_unavailable
  */
 export async function createDelegatedSession(
   deps: Deps,
@@ -57,6 +58,7 @@ export async function createDelegatedSession(
   await requireStepUp(deps, caller, user)
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
   if (ownKey && input.serverExecute === true) throw fail('custody_not_delegable')
+  if ((input.policy.requireApproval ?? []).length > 0 && !canAsk(deps, wallet)) throw fail('approvals_unavailable')
   const now = deps.now()
   const { token, hash } = newDelegateToken()
   const row: store.SessionRow = {

@@ -4,7 +4,7 @@ import type { Deps } from '../../platform/deps.ts'
 import type { EventInput } from '../../platform/events/events.ts'
 import type { Call } from '../../platform/http/route.ts'
 import { isMarked } from '../../platform/security/records/access.ts'
-import { signedAndOpen, type TransactionRow } from '../../wallets/transactions/service.ts'
+import { lookAtAwaiting, signedAndOpen, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { unlistEverywhere, unlistSessions } from '../../wallets/wallets/service.ts'
 import type { RevokedDelegatedSession } from '../schema.ts'
 import { sessionEvent, statusOf, toSession } from '../session.ts'
@@ -69,6 +69,7 @@ export async function revoke(
   const now = deps.now()
   const row: store.SessionRow = { ...before, status: 'revoked', revoked_at: now, updated_at: now }
   await ends.endSession(tx, row, sessionEvent(now, row, 'delegated_session.revoked', cause))
+  await lookAtAwaiting(tx, [row.id], now)
   tx.afterCommit(deps.wake.outbox)
   return row
 }
@@ -107,6 +108,12 @@ export async function publishRevoked(
   await ends.publishEvents(
     tx,
     rows.map((row) => sessionEvent(now, row, 'delegated_session.revoked', cause)),
+  )
+  // What they wait for is released by the worker, which looks at it at once.
+  await lookAtAwaiting(
+    tx,
+    rows.map(({ id }) => id),
+    now,
   )
   tx.afterCommit(deps.wake.outbox)
 }

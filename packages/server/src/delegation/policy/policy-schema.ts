@@ -9,6 +9,9 @@ const VALUE_CHARS_MAX = 1_000
 const NAMES_MAX = 100
 const SPENDS_MAX = 20
 const SYMBOL_CHARS_MAX = 64
+const APPROVAL_RULES_MAX = 20
+const APPROVAL_SECONDS_MIN = 60
+const APPROVAL_SECONDS_MAX = 7 * 86_400
 
 const expected = (text: string) => ({ 'x-expected': text })
 
@@ -97,27 +100,33 @@ const Rule = z
   .meta({ id: 'PolicyRule' })
 export type Rule = z.infer<typeof Rule>
 
+const Asset = z
+  .strictObject({
+    issuer: z
+      .string()
+      .regex(PARTY_PATTERN)
+      .meta(expected('a party: a name, "::1220", and 64 hexadecimal digits in lower case')),
+    symbol: z
+      .string()
+      .min(1)
+      .max(SYMBOL_CHARS_MAX)
+      .meta({ ...expected(`text of 1 to ${SYMBOL_CHARS_MAX} characters`), example: 'USDX' }),
+  })
+  .meta({ id: 'PolicyAsset' })
+
+const AN_AMOUNT = expected(
+  'an amount such as "100.00": text, without sign or exponent, at most 28 digits and 10 decimals',
+)
+
 const Spend = z
   .strictObject({
-    asset: z
-      .strictObject({
-        issuer: z
-          .string()
-          .regex(PARTY_PATTERN)
-          .meta(expected('a party: a name, "::1220", and 64 hexadecimal digits in lower case')),
-        symbol: z
-          .string()
-          .min(1)
-          .max(SYMBOL_CHARS_MAX)
-          .meta({ ...expected(`text of 1 to ${SYMBOL_CHARS_MAX} characters`), example: 'USDX' }),
-      })
-      .meta({ id: 'PolicyAsset' }),
+    asset: Asset,
     amount: z
       .string()
       .regex(AMOUNT_PATTERN)
       .optional()
       .meta({
-        ...expected('an amount such as "100.00": text, without sign or exponent, at most 28 digits and 10 decimals'),
+        ...AN_AMOUNT,
         description: 'The most that can be spent within the window. Either this or `unlimited`.',
         example: '100.00',
       }),
@@ -129,6 +138,34 @@ const Spend = z
   })
   .meta({ id: 'PolicySpend' })
 export type Spend = z.infer<typeof Spend>
+
+const ApprovalRule = z
+  .strictObject({
+    asset: Asset.optional(),
+    above: z
+      .string()
+      .regex(AMOUNT_PATTERN)
+      .optional()
+      .meta({
+        ...AN_AMOUNT,
+        description: 'Asks for the owner if one transaction spends more than this of `asset`.',
+        example: '5',
+      }),
+    newRecipient: z
+      .literal(true)
+      .optional()
+      .meta({
+        ...expected('true, or absent'),
+        description: 'Instead of `above`: asks if a party is paid for whom the owner has approved no payment yet.',
+      }),
+    expiresInSeconds: z.int().min(APPROVAL_SECONDS_MIN).max(APPROVAL_SECONDS_MAX).optional().meta({
+      description:
+        'How long the owner has: from one minute to seven days, and never longer than the session. Default: 86400, one day.',
+      example: 86_400,
+    }),
+  })
+  .meta({ id: 'PolicyApprovalRule' })
+export type ApprovalRule = z.infer<typeof ApprovalRule>
 
 const Rules = z
   .array(Rule)
@@ -150,6 +187,15 @@ export const Policy = z
       .meta({
         ...expected(`a list of at most ${SPENDS_MAX} entries`),
         description: 'How much can be spent. An asset that is not listed cannot be spent at all.',
+      }),
+    requireApproval: z
+      .array(ApprovalRule)
+      .max(APPROVAL_RULES_MAX)
+      .optional()
+      .meta({
+        ...expected(`a list of at most ${APPROVAL_RULES_MAX} rules`),
+        description:
+          "What the wallet's owner has to approve, although `allow` and `spend` cover it. For `embedded` wallets.",
       }),
     query: z
       .strictObject({ templateIds: TemplateIds })

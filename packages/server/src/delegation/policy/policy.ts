@@ -12,6 +12,7 @@ import {
   type Side,
 } from './conditions.ts'
 import type { Policy, Rule, Spend } from './policy-schema.ts'
+import { type CompiledApprovalRule, checkApprovalRules, compileApprovalRule } from './require-approval.ts'
 
 const POLICY_BYTES_MAX = 64 * 1024
 const DETAILS_MAX = 50
@@ -91,6 +92,8 @@ export interface CompiledPolicy {
   rules: ReadonlyMap<string, { allow: readonly CompiledRule[]; deny: readonly CompiledRule[] }>
   /** By index of the policy's entry. */
   spend: readonly CompiledSpend[]
+  /** What the owner has to approve. */
+  approvals: readonly CompiledApprovalRule[]
   /** Templates that can be queried. */
   queryTemplateIds: readonly string[]
 }
@@ -141,6 +144,7 @@ export function checkPolicy(policy: Policy, field = 'policy'): ErrorDetail[] {
     ...policy.allow.flatMap((rule, index) => checkRule(rule, `${field}.allow.${index}`)),
     ...(policy.deny ?? []).flatMap((rule, index) => checkRule(rule, `${field}.deny.${index}`)),
     ...checkSpend(policy.spend ?? [], `${field}.spend`),
+    ...checkApprovalRules(policy.requireApproval ?? [], `${field}.requireApproval`),
   ].slice(0, DETAILS_MAX)
 }
 
@@ -177,6 +181,7 @@ export function compile(policy: Policy): CompiledPolicy {
   return {
     rules,
     spend: (policy.spend ?? []).map(compileSpend),
+    approvals: (policy.requireApproval ?? []).map(compileApprovalRule),
     queryTemplateIds: policy.query?.templateIds ?? [],
   }
 }

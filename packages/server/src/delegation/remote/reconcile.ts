@@ -1,5 +1,6 @@
 import type { Deps } from '../../platform/deps.ts'
 import { postpone, type TransactionRow, takeDue } from '../../wallets/transactions/service.ts'
+import { endUndecided } from '../approvals/end.ts'
 import { fail } from '../errors.ts'
 import { watch } from './late.ts'
 import { releaseFailed, resolveByLedger, resolveCompleted, submit } from './outcome.ts'
@@ -29,6 +30,10 @@ async function checkLater(deps: Deps, row: TransactionRow): Promise<void> {
 
 async function reconcile(deps: Deps, row: TransactionRow): Promise<void> {
   if (row.status === 'failed') return watch(deps, row)
+  if (row.status === 'approval_required') {
+    if (!(await endUndecided(deps, row))) await postpone(deps.db, row, row.expires_at ?? deps.now())
+    return
+  }
   if (row.status === 'received' || row.status === 'reserved') {
     await releaseFailed(deps, row, abandoned())
     return

@@ -14,6 +14,8 @@ import {
   updateTransaction,
 } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive, withLimits } from '../access.ts'
+import { refusedWithoutOwner } from '../approvals/ask.ts'
+import { requiredApproval } from '../approvals/verdict.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import { fail } from '../errors.ts'
 import { requireSameShares, withCoSignature } from '../execute/cosign.ts'
@@ -75,8 +77,10 @@ async function prepareRemote(
   return callLedger(ledger, async () => {
     const { bytes } = await ledger.prepare(deps.db, request)
     const prepared = ledger.decode(bytes)
-    const denial = mismatchOf(prepared, request)
-    return { prepared, denial: denial ?? (await evaluateActs(deps.db, ledger, session, commands, prepared)) }
+    const mismatch = mismatchOf(prepared, request)
+    const denial = mismatch ?? (await evaluateActs(deps.db, ledger, session, commands, prepared))
+    const required = denial === null ? await requiredApproval(deps.db, session, prepared) : null
+    return { prepared, denial: required === null ? denial : refusedWithoutOwner(required) }
   })
 }
 

@@ -13,7 +13,9 @@ export const PASSKEY_RECORD = defineRecord({
     public_key: 'bytes',
     rp_id: 'text',
     device_type: 'text',
+    approves_at: 'time',
   },
+  initial: { approves_at: null },
   notAuthority: {
     sign_count: "a lower one helps only somebody who has a copy of the authenticator's private key",
     aaguid: 'shown only',

@@ -25,7 +25,12 @@ interface RegistrationData extends Ceremony {
   signUp: { userId: Id<'usr'>; email: string | null; name: string | null } | null
   /** The session that requested the challenge, which is void once it ends. Null for a sign-up and for a server. */
   sessionId: Id<'ses'> | null
+  /** A server asked for it. Absent in challenges of an earlier release. */
+  byServer?: boolean
 }
+
+/** How old a passkey is before it approves: a thief of a session cannot add one and approve at once. */
+const APPROVES_AFTER_MS = 24 * 60 * 60_000
 
 /** The user of a new credential, with the names that browsers show, and their existing credentials. */
 interface Holder {
@@ -75,6 +80,7 @@ export async function registerOptions(
     ...(await newCeremony(call, passkey)),
     signUp: user === null ? { userId: holder.id, email: input.email ?? null, name: input.name ?? null } : null,
     sessionId: user?.sessionId ?? null,
+    byServer: call.caller.keyType === 'secret',
   }
   const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
     tenantId: caller.tenantId,
@@ -156,9 +162,9 @@ async function addPasskey(
   tx: Db,
   deps: Deps,
   call: MaybeUserCall,
-  passkey: { appId: Id<'app'>; userId: Id<'usr'>; rpId: string; made: NewCredential; input: RegisterVerify },
+  passkey: { appId: Id<'app'>; userId: Id<'usr'>; data: RegistrationData; made: NewCredential; input: RegisterVerify },
 ): Promise<void> {
-  const { appId, userId, rpId, made, input } = passkey
+  const { appId, userId, data: asked, made, input } = passkey
   const { tenantId } = call.caller
   const id = newId('pky')
   const now = deps.now()
@@ -170,12 +176,17 @@ async function addPasskey(
     credential_id: made.credentialId,
     public_key: made.publicKey,
     sign_count: made.signCount,
-    rp_id: rpId,
+    rp_id: asked.rpId,
     aaguid: made.aaguid,
     transports: [...new Set(input.credential.response.transports)].filter((one) => TRANSPORT.test(one)).sort(),
     device_type: made.deviceType,
     backed_up: made.backedUp,
     name: passkeyName(input.deviceName),
+    // A server that took part may have made the passkey itself.
+    approves_at:
+      asked.byServer === false && call.caller.keyType === 'publishable'
+        ? new Date(now.getTime() + APPROVES_AFTER_MS)
+        : null,
     last_used_at: null,
     created_at: now,
     updated_at: now,
@@ -205,7 +216,7 @@ export async function registerVerify(deps: Deps, call: MaybeUserCall, input: Reg
   if (made === null) throw fail('attestation_invalid').about('credential', 'Could not be verified.').commitOnThrow()
   return deps.db.tx(async (tx) => {
     const owner = await settleOwner(tx, deps, call, challenge)
-    await addPasskey(tx, deps, call, { appId, userId: owner.id, rpId: data.rpId, made, input })
+    await addPasskey(tx, deps, call, { appId, userId: owner.id, data, made, input })
     return signIn(
       { ...deps, db: tx },
       {

@@ -1,12 +1,17 @@
+import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
-import { existing, pathId } from '../../platform/http/errors.ts'
+import { existing, failures, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
+import { signInSettings } from '../../tenancy/apps/service.ts'
 import { requireOtherWayIn } from '../identities/service.ts'
 import { ownUser, requireStepUp } from '../sessions/service.ts'
-import type { ListPasskeys, Passkey, RenamePasskey } from './schema.ts'
+import { verifyAssertion } from './ceremony.ts'
+import type { ListPasskeys, LoginVerify, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
 
 export { credentialIdsOf } from './store.ts'
@@ -17,6 +22,10 @@ export const PASSKEYS_MAX = 50
 export const PASSKEY_ERRORS = {
   attestation_invalid: [400, 'This passkey could not be verified. Start again.'],
   assertion_invalid: [401, 'This passkey could not be verified. Start again.'],
+  passkey_cannot_approve: [
+    403,
+    'This passkey cannot approve: it is less than 24 hours old, or a server took part in its creation. Use another one.',
+  ],
   passkey_limit: [409, `A user can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`],
   challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
 } as const
@@ -91,4 +100,85 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
     await publish(tx, deps, eventOf(row, 'passkey.removed', { passkeyId: row.id, userId: user.id }, call))
     return store.toPasskey(row)
   })
+}
+
+const fail = failures(PASSKEY_ERRORS)
+
+/** An owner who approves something, and the challenge that stands for it. */
+export interface Approver {
+  tenantId: Id<'ten'>
+  appId: Id<'app'>
+  userId: Id<'usr'>
+}
+
+/** A passkey of a user as the options of an approval name it. */
+export type ApprovingPasskey = ReturnType<typeof store.toDescriptor> & { rpId: string }
+
+/** The passkeys with which a user may approve something now. */
+export async function approvingPasskeys(
+  db: Db,
+  { tenantId, userId }: Approver,
+  now: Date,
+): Promise<ApprovingPasskey[]> {
+  const rows = await store.passkeysOf(db, tenantId, userId)
+  return rows
+    .filter(({ approves_at }) => approves_at !== null && approves_at <= now)
+    .map((row) => ({ ...store.toDescriptor(row), rpId: row.rp_id }))
+}
+
+/** An assertion that approved something, as it is kept. */
+export interface StoredAssertion {
+  passkeyId: Id<'pky'>
+  credentialId: string
+  clientDataJSON: string
+  authenticatorData: string
+  signature: string
+}
+
+/**
+ * Verifies the assertion by which a user approves what a challenge stands for, and notes the use of the passkey, in the
+ * caller's transaction. User verification is required, whatever the app says. Which challenge it is, and that it approves
+ * only once, is the caller's part. @throws assertion_invalid, passkey_cannot_approve (both name `credential`)
+ */
+export async function verifyApproval(
+  tx: Db,
+  deps: Deps,
+  { tenantId, appId, userId }: Approver,
+  challenge: Buffer,
+  credential: LoginVerify['credential'],
+): Promise<StoredAssertion> {
+  const invalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.')
+  const passkeys = await store.passkeysOf(tx, tenantId, userId)
+  const passkey = passkeys.find(({ credential_id }) => credential_id.toString('base64url') === credential.id)
+  const { userHandle = null, clientDataJSON, authenticatorData, signature } = credential.response
+  const isOwn = userHandle === null || Buffer.from(userHandle, 'base64url').equals(Buffer.from(userId))
+  if (passkey === undefined || !isOwn) throw invalid()
+  const { allowedOrigins } = await signInSettings({ ...deps, db: tx }, tenantId, appId)
+  const origins = { allowedOrigins, domainOrigins: await listDomainOrigins(tx, tenantId, appId) }
+  const assertion = await verifyAssertion(
+    credential,
+    {
+      ceremony: {
+        challenge: challenge.toString('base64url'),
+        rpId: passkey.rp_id,
+        origin: null,
+        userVerification: 'required',
+      },
+      isAllowedOrigin: (one) => isAllowedOrigin(deps.config, origins, one),
+      log: deps.log,
+    },
+    { publicKey: passkey.public_key, signCount: passkey.sign_count, deviceType: passkey.device_type },
+  )
+  const now = deps.now()
+  if (assertion === null || !assertion.userVerified) throw invalid()
+  if (passkey.approves_at === null || passkey.approves_at > now)
+    throw fail('passkey_cannot_approve').about(
+      'credential',
+      passkey.approves_at === null
+        ? 'A server took part in its creation, or Halfkey does not know how it was created.'
+        : `It can approve from ${passkey.approves_at.toISOString()}.`,
+    )
+  const { signCount, backedUp } = assertion
+  if (!(await store.recordUse(tx, passkey, { signCount, backedUp, at: now }))) throw invalid()
+  return { passkeyId: passkey.id, credentialId: credential.id, clientDataJSON, authenticatorData, signature }
 }

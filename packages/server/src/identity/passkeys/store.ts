@@ -38,6 +38,8 @@ export interface PasskeyRow extends Sealed {
   device_type: Passkey['deviceType']
   backed_up: boolean
   name: string | null
+  /** From when it may approve; null for never. */
+  approves_at: Date | null
   last_used_at: Date | null
   created_at: Date
   updated_at: Date
@@ -112,6 +114,7 @@ const NO_PASSKEY = {
   public_key: Buffer.alloc(77),
   rp_id: 'example.com',
   device_type: 'multiDevice',
+  approves_at: null,
 }
 
 /** A user's credentials, newest first. The same happens if there is no user, and finds none. */
@@ -139,6 +142,40 @@ export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'u
     sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
   )
   return rows.map(({ credential_id }) => credential_id)
+}
+
+/** All passkeys of a user, in the order of their ids, each one that the user's record lists. @throws record_tampered */
+export async function passkeysOf(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<PasskeyRow[]> {
+  const owner = await readRecord<UserRow>(
+    db,
+    USER_RECORD,
+    sql`select * from users where tenant_id = ${tenantId} and id = ${userId}`,
+  )
+  if (owner === undefined) return []
+  const rows = await readRecords<PasskeyRow>(
+    db,
+    PASSKEY_RECORD,
+    sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId} order by id`,
+  )
+  for (const { id } of rows)
+    await db.records.requireListed(USER_RECORD, owner as object as RecordRow, 'credentials', id)
+  return rows
+}
+
+/**
+ * Notes a use of a passkey. @returns false, and writes nothing, unless the counter is above the stored one, or both are zero
+ * (WebAuthn L3, section 7.2, step 22)
+ */
+export async function recordUse(
+  tx: Db,
+  { tenant_id: tenantId, id }: Pick<PasskeyRow, 'tenant_id' | 'id'>,
+  use: { signCount: number; backedUp: boolean; at: Date },
+): Promise<boolean> {
+  const written = await tx.run(sql`
+    update passkeys set sign_count = ${use.signCount}::bigint, last_used_at = ${use.at}, backed_up = ${use.backedUp}
+    where tenant_id = ${tenantId} and id = ${id}
+      and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))`)
+  return written === 1
 }
 
 /** How many passkeys a user has. */

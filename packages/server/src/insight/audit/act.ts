@@ -19,6 +19,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   mfa: 'userId',
   delegated_session: 'delegatedSessionId',
   budget: 'walletId',
+  approval: 'approvalId',
   tx: 'transactionId',
   key_share: 'walletId',
   key: 'walletId',
@@ -47,6 +48,7 @@ const BY_DELEGATE: readonly EventType[] = [
   'tx.failed',
   'delegated_session.denied',
   'budget.exceeded',
+  'approval.requested',
 ]
 
 const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)

@@ -140,6 +140,7 @@ const GIVEN: Record<string, string> = {
   'app_providers.app_id': '(select min(id) from apps where tenant_id = $1)',
   // What another key seals opens for nobody.
   'app_providers.client_secret_sealed': 'null',
+  'approvals.delegated_session_id': '(select min(id) from delegated_sessions where tenant_id = $1)',
   'app_logos.app_id': '(select min(id) from apps where tenant_id = $1)',
   'counter_increments.metric': "'api_requests'",
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',

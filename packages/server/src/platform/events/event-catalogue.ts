@@ -13,6 +13,7 @@ const passkey = 'pky_01jb2m7x9kq4t8v6w0r3s5y1zf'
 const identity = 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs'
 const delegated = 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg'
 const transaction = 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh'
+const approval = 'apr_01jb2m7x9kq4t8v6w0r3s5y1zh'
 const apiKey = 'key_01jb2m7x9kq4t8v6w0r3s5y1zj'
 const webhook = 'wh_01jb2m7x9kq4t8v6w0r3s5y1zk'
 const delivery = 'dlv_01jb2m7x9kq4t8v6w0r3s5y1zm'
@@ -42,6 +43,19 @@ const completedData = {
 const shareData = { walletId: wallet, userId: user, holder: 'device', index: 2, generation: 1 }
 const keyData = { apiKeyId: apiKey, name: 'Backend', type: 'secret', scopes: ['users:write'], appId: null }
 const delegatedData = { delegatedSessionId: delegated, userId: user, walletId: wallet }
+
+const approvalData = {
+  approvalId: approval,
+  transactionId: transaction,
+  commandId: 'order-1042',
+  delegatedSessionId: delegated,
+  userId: user,
+  walletId: wallet,
+  rule: 'requireApproval[0]',
+  costs: [{ asset, amount: '7' }],
+  recipients: [party],
+  expiresAt: at,
+}
 
 /** Every event type. A webhook can subscribe to all of them. */
 export const EVENT_CATALOGUE = {
@@ -118,6 +132,26 @@ export const EVENT_CATALOGUE = {
       code: 'policy_denied',
       message: 'No rule of the policy allows command 0: exercise Token:Holding Split.',
     },
+  },
+  'approval.requested': {
+    description: "A delegated session asks its wallet's owner to approve a transaction.",
+    data: { ...approvalData, link: `https://auth.example.com/approve?app=${app}&id=${approval}` },
+  },
+  'approval.granted': {
+    description: "A wallet's owner approved a transaction, and it was executed.",
+    data: { ...approvalData, passkeyId: passkey },
+  },
+  'approval.denied': {
+    description: "A wallet's owner refused a transaction.",
+    data: { ...approvalData, reason: 'I did not order this.' },
+  },
+  'approval.expired': {
+    description: "A wallet's owner did not decide in time.",
+    data: approvalData,
+  },
+  'approval.canceled': {
+    description: 'A delegated session ended before the owner decided on what it had asked for.',
+    data: approvalData,
   },
   'budget.updated': {
     description: "A wallet's budgets were changed.",

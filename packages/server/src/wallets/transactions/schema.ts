@@ -2,10 +2,12 @@ import { z } from 'zod'
 import { Paging, sortedBy, Time, Times } from '../../platform/http/route.ts'
 import type { Value as LedgerValue } from '../../platform/ports/ledger.ts'
 
-export const Status = z.enum(['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed']).meta({
-  description:
-    "`received` and `reserved`: not signed yet. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, the outcome is not known yet. `completed`, `failed`: final; a failed transaction certainly did not happen.",
-})
+export const Status = z
+  .enum(['received', 'reserved', 'approval_required', 'signature_required', 'submitted', 'completed', 'failed'])
+  .meta({
+    description:
+      "`received` and `reserved`: not signed yet. `approval_required`: waits until the wallet's owner approves it. `signature_required`: waits for the wallet owner's signature. `submitted`: signed, the outcome is not known yet. `completed`, `failed`: final; a failed transaction certainly did not happen.",
+  })
 
 // Without a type: the serialiser would try each branch of a union for every value.
 const Value: z.ZodType<LedgerValue> = z.any()

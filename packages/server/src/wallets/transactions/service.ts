@@ -17,6 +17,7 @@ export {
   listInFlight,
   listTransactions as listTransactionsOf,
   lockTransaction,
+  lookAtAwaiting,
   postpone,
   sealedTransaction,
   setTransaction,

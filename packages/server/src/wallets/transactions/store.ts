@@ -193,6 +193,13 @@ export function signedAndOpen(db: Db, tenantId: Id<'ten'>, sessionId: Id<'dse'>)
   )
 }
 
+/** Has the worker look at what waits for an owner, of sessions that the transaction has ended. */
+export async function lookAtAwaiting(tx: Db, sessionIds: readonly Id<'dse'>[], now: Date): Promise<void> {
+  await tx.run(sql`
+    update transactions set check_at = ${now}
+    where delegated_session_id = any(${sessionIds}::text[]) and status = 'approval_required'`)
+}
+
 /** Whether a wallet has a transaction that holds a part of its budgets, or that failed and may be charged again. */
 export async function hasUnsettled(db: Db, tenantId: Id<'ten'>, walletId: Id<'wal'>): Promise<boolean> {
   const found = await db.one(sql`

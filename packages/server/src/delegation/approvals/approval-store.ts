@@ -1,0 +1,101 @@
+import type { Db } from '../../platform/db/db.ts'
+import { sql } from '../../platform/db/db.ts'
+import { type AppScope, inScope, readRecordPage } from '../../platform/db/page.ts'
+import { insertion, json, matching, update } from '../../platform/db/rows.ts'
+import type { Page, PageQuery } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
+import { readRecord, readRecords, readToEnd, resealed, sealed } from '../../platform/security/records/access.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
+import { APPROVAL_RECORD, type ApprovalRow } from './approval-record.ts'
+
+const RECIPIENTS_MAX = 1_000
+
+/** Inserts a request. @returns false, and writes nothing, if the session has an open one by the same rule */
+export async function insertApproval(tx: Db, row: ApprovalRow): Promise<boolean> {
+  const { document, assertion, ...rest } = await sealed(tx, APPROVAL_RECORD, row)
+  const written = await tx.run(sql`
+    ${insertion('approvals', { ...rest, document: json(document), assertion: json(assertion) })}
+    on conflict (tenant_id, delegated_session_id, rule) where status = 'pending' do nothing`)
+  return written === 1
+}
+
+/** An approval. */
+export function findApproval(db: Db, scope: AppScope, id: Id<'apr'>): Promise<ApprovalRow | undefined> {
+  return readRecord<ApprovalRow>(
+    db,
+    APPROVAL_RECORD,
+    sql`select * from approvals where ${inScope(scope)} and id = ${id}`,
+  )
+}
+
+/** The same to end it: see `readToEnd`. The transaction that it belongs to is locked. */
+export async function findApprovalToEnd(tx: Db, tenantId: Id<'ten'>, id: Id<'apr'>): Promise<ApprovalRow | undefined> {
+  const [row] = await readToEnd<ApprovalRow>(
+    tx,
+    APPROVAL_RECORD,
+    sql`select * from approvals where tenant_id = ${tenantId} and id = ${id}`,
+  )
+  return row
+}
+
+/** Stores a decision. The transaction that the approval belongs to is locked. */
+export async function storeDecision(tx: Db, before: ApprovalRow): Promise<ApprovalRow> {
+  const row = await resealed(tx, APPROVAL_RECORD, before)
+  const stored = { ...row, assertion: json(row.assertion) }
+  await tx.run(update('approvals', stored, 'status reason passkey_id assertion decided_at updated_at version mac'))
+  tx.afterCommit(() => tx.records.committed(APPROVAL_RECORD, row as object as RecordRow))
+  return row
+}
+
+/** What a session has asked for: its open requests by their rules, and how many since a time. */
+export async function askedBy(
+  db: Db,
+  { tenant_id: tenantId, id }: { tenant_id: Id<'ten'>; id: Id<'dse'> },
+  since: Date,
+): Promise<{ open: { id: Id<'apr'>; rule: string }[]; recent: number }> {
+  const own = sql`tenant_id = ${tenantId} and delegated_session_id = ${id}`
+  const open = await db.query<{ id: Id<'apr'>; rule: string }>(
+    sql`select id, rule from approvals where ${own} and status = 'pending'`,
+  )
+  const recent = await db.count(sql`select count(*) as n from approvals where ${own} and created_at > ${since}`)
+  return { open, recent }
+}
+
+/** Which of these parties a wallet's owner has approved a payment to that happened. */
+export async function approvedRecipients(
+  db: Db,
+  { tenant_id: tenantId, wallet_id: walletId }: { tenant_id: Id<'ten'>; wallet_id: Id<'wal'> },
+  parties: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (parties.length === 0) return new Set()
+  const rows = await readRecords<ApprovalRow>(
+    db,
+    APPROVAL_RECORD,
+    sql`
+    select a.* from unnest(${parties.slice(0, RECIPIENTS_MAX)}::text[]) p(party) cross join lateral (
+      select * from approvals
+      where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'executed' and recipients @> array[p.party]
+      order by id desc limit 1) a`,
+  )
+  return new Set(rows.flatMap(({ recipients }) => recipients))
+}
+
+/** Which approvals. Null and undefined match everything. */
+export interface ApprovalFilter {
+  tenant_id: Id<'ten'>
+  app_id: Id<'app'> | null
+  user_id: string | null | undefined
+  wallet_id: string | null | undefined
+  delegated_session_id: string | null | undefined
+  status: string | null | undefined
+}
+
+/** A page of approvals, newest first. */
+export function listApprovals<T>(
+  db: Db,
+  filter: ApprovalFilter,
+  query: PageQuery,
+  toItem: (row: ApprovalRow) => T,
+): Promise<Page<T>> {
+  return readRecordPage(db, APPROVAL_RECORD, sql`from approvals where ${matching({ ...filter })}`, query, toItem)
+}

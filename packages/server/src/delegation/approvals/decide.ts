@@ -1,0 +1,179 @@
+import { verifyApproval } from '../../identity/passkeys/service.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { publish } from '../../platform/events/events.ts'
+import { existing } from '../../platform/http/errors.ts'
+import type { UserCall } from '../../platform/http/route.ts'
+import { type Command, LedgerError } from '../../platform/ports/ledger.ts'
+import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
+import { type Acting, withLimits } from '../access.ts'
+import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
+import { chargesIn, partsIn } from '../budgets/count.ts'
+import { fail } from '../errors.ts'
+import { asAnswer, deny, evaluateEffects, ledgerFailure } from '../execute/evaluate.ts'
+import { ledgerOf, prepareRequest } from '../execute/execution.ts'
+import { recordApproved, recordFailed } from '../execute/record.ts'
+import { hashOf } from '../execute/request.ts'
+import { paymentOf } from '../policy/require-approval.ts'
+import { removeCharges } from '../policy/spend.ts'
+import { removeParts } from '../policy/windows.ts'
+import { requireLive } from '../session.ts'
+import * as sessions from '../store.ts'
+import { approvalEvent, toApproval } from './approval.ts'
+import { type ApprovalRow, type ApprovalStatus, transactionIdOf } from './approval-record.ts'
+import type { Approval, Approve, Deny } from './approval-schema.ts'
+import * as store from './approval-store.ts'
+import { challengeOf, isMeant, meaningOf } from './document.ts'
+import { findVisible } from './read.ts'
+import { canAsk } from './verdict.ts'
+
+/** An approval with what it is about, locked in the order in which executions lock. */
+interface Locked {
+  session: Acting
+  transaction: TransactionRow
+  approval: ApprovalRow
+}
+
+async function lock(tx: Db, deps: Deps, seen: ApprovalRow): Promise<Locked> {
+  const { tenant_id: tenantId, delegated_session_id: sessionId, id } = seen
+  const reach = { tenantId, appId: null }
+  const found = existing(await sessions.lockLiveToCount(tx, deps.now(), reach, sessionId))
+  const session = await withLimits(tx, deps, found)
+  const transaction = existing(await lockTransaction(tx, tenantId, transactionIdOf(id)))
+  return { session, transaction, approval: existing(await store.findApproval(tx, reach, id)) }
+}
+
+/** Nobody decides twice. @throws approval_decided, approval_expired */
+function requireUndecided(deps: Deps, { approval, transaction }: Locked): void {
+  if (approval.status !== 'pending' || transaction.status !== 'approval_required')
+    throw fail('approval_decided').about('id', `Its status is ${approval.status}.`, { status: approval.status })
+  if (approval.expires_at <= deps.now()) throw fail('approval_expired')
+}
+
+/** A server cannot decide for a user. @throws session_missing, not_found */
+async function findOwn(deps: Deps, call: UserCall, id: string): Promise<ApprovalRow> {
+  const row = await findVisible(deps, call, id)
+  if (call.user.sessionId === null)
+    throw fail('session_missing').about('authorization', 'This call needs an access token: `x-user-id` is not enough.')
+  return row
+}
+
+const decided = (row: ApprovalRow, status: ApprovalStatus, now: Date): ApprovalRow => ({
+  ...row,
+  status,
+  decided_at: now,
+  updated_at: now,
+})
+
+/** The session as it was before the transaction reserved its part: what it takes now is decided on that. */
+function released(session: Acting, { spends }: TransactionRow): Acting {
+  const { spending } = session
+  return {
+    ...session,
+    spent: removeCharges(session.spent, chargesIn(spends)),
+    spending: spending && { ...spending, spent: removeParts(spending.spent, partsIn(spends)) },
+  }
+}
+
+/**
+ * Prepares the transaction anew, holds it against the document and the limits of now, signs and writes it. Nothing beyond the
+ * database is asked, so that approving and executing are one transaction: there is no moment between them.
+ * @throws LedgerError; approval_outdated; policy_denied, spend_limit_exceeded, budget_exceeded
+ */
+async function executeApproved(
+  tx: Db,
+  deps: Deps,
+  call: UserCall,
+  { session, transaction, approval }: Locked,
+): Promise<void> {
+  const ledger = ledgerOf(deps, session)
+  const commands = transaction.commands as Command[]
+  const prepared = await ledger.prepare(tx, prepareRequest(session, transaction, commands, deps.now()))
+  const meaning = meaningOf(hashOf(commands), prepared, paymentOf(prepared, session.party_id))
+  if (!isMeant(approval.document, meaning)) throw fail('approval_outdated')
+  const evaluated = await evaluateEffects(tx, deps, ledger, released(session, transaction), commands, prepared)
+  if ('denial' in evaluated) return deny(tx, deps, call, session, evaluated.denial)
+  const signatures = await ledger.sign(tx, session.tenant_id, session.party_id, prepared.payload)
+  const receipt = await ledger.submit(tx, session.tenant_id, prepared.bytes, signatures, deps.now())
+  await recordApproved(tx, deps, session, transaction, { ...evaluated, effects: prepared.effects, receipt }, call)
+}
+
+/** What ends an approval for good: it does something else now, or the ledger will never accept it. */
+function finalRefusal(error: unknown) {
+  if (error instanceof LedgerError) return error.retryable ? undefined : ledgerFailure(error)
+  return (error as { code?: string }).code === 'approval_outdated' ? fail('approval_outdated') : undefined
+}
+
+/** Counting begins before anything is locked: it waits for those who act for the user. */
+async function prepareToCount(
+  deps: Deps,
+  { tenant_id: tenantId, delegated_session_id: id }: ApprovalRow,
+): Promise<void> {
+  const found = existing(await sessions.findLive(deps.db, deps.now(), { tenantId, appId: null }, id))
+  const session = await withLimits(deps.db, deps, found)
+  if (isUncounted(session)) await beginCounting(deps.db, session, deps.now())
+}
+
+/**
+ * Approves with a passkey of the owner, and executes: both or neither. A repeat returns what the first call did.
+ * @throws not_found, session_missing, approval_decided, approval_expired, approval_outdated, approvals_unavailable,
+ * assertion_invalid, passkey_cannot_approve, what `requireLive` throws, and what executing throws
+ */
+export async function approve(deps: Deps, call: UserCall, id: string, { credential }: Approve): Promise<Approval> {
+  const seen = await findOwn(deps, call, id)
+  if (seen.status === 'executed') return toApproval(deps, seen)
+  await prepareToCount(deps, seen)
+  return deps.db.tx(async (tx) => {
+    const locked = await lock(tx, deps, seen)
+    const { session, transaction, approval } = locked
+    if (approval.status === 'executed') return toApproval(deps, approval)
+    requireUndecided(deps, locked)
+    requireLive(session, deps.now())
+    if (!canAsk(deps, session)) throw fail('approvals_unavailable')
+    if (isUncounted(session)) throw fail('ledger_unavailable')
+    const { tenant_id: tenantId, app_id: appId, user_id: userId } = approval
+    const challenge = challengeOf(approval.document)
+    const { passkeyId, ...assertion } = await verifyApproval(
+      tx,
+      deps,
+      { tenantId, appId, userId },
+      challenge,
+      credential,
+    )
+    const granted = { ...approval, passkey_id: passkeyId, assertion }
+    try {
+      await executeApproved(tx, deps, call, locked)
+    } catch (error) {
+      const refusal = finalRefusal(error)
+      if (refusal === undefined) throw asAnswer(error)
+      await recordFailed(tx, deps, session, transaction, refusal, call)
+      await store.storeDecision(tx, decided(granted, 'failed', deps.now()))
+      throw refusal.commitOnThrow()
+    }
+    const row = await store.storeDecision(tx, decided(granted, 'executed', deps.now()))
+    await publish(tx, deps, approvalEvent(deps, row, 'approval.granted', call))
+    await deps.failpoint('approved')
+    return toApproval(deps, row)
+  })
+}
+
+/**
+ * Refuses, and releases what was held. Needs no passkey: refusing takes nothing from anybody.
+ * @throws not_found, session_missing, approval_decided, approval_expired
+ */
+export async function refuse(deps: Deps, call: UserCall, id: string, { reason }: Deny): Promise<Approval> {
+  const seen = await findOwn(deps, call, id)
+  return deps.db.tx(async (tx) => {
+    const locked = await lock(tx, deps, seen)
+    const { session, transaction, approval } = locked
+    if (approval.status === 'denied') return toApproval(deps, approval)
+    requireUndecided(deps, locked)
+    const said = reason?.trim().normalize('NFC') || null
+    const told = said === null ? 'The owner gave no reason.' : `The owner's reason: ${JSON.stringify(said)}`
+    const denial = fail('approval_denied').about('commands', told, { approvalId: approval.id, reason: said })
+    await recordFailed(tx, deps, session, transaction, denial, call)
+    const row = await store.storeDecision(tx, { ...decided(approval, 'denied', deps.now()), reason: said })
+    await publish(tx, deps, approvalEvent(deps, row, 'approval.denied', call))
+    return toApproval(deps, row)
+  })
+}

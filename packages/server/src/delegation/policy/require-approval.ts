@@ -1,0 +1,106 @@
+import type { ErrorDetail } from '../../platform/http/errors.ts'
+import { formatAmount, parseAmount } from '../../platform/ports/amount.ts'
+import type { Prepared } from '../../platform/ports/ledger.ts'
+import type { ApprovalRule } from './policy-schema.ts'
+import { costs } from './spend.ts'
+
+/** A day: how long the owner has by default. */
+const SECONDS_DEFAULT = 86_400
+
+/** A compiled rule that asks for the owner. */
+export interface CompiledApprovalRule {
+  name: `requireApproval[${number}]`
+  lifetimeMs: number
+  /** Null for a rule about new recipients. */
+  above: { issuer: string; symbol: string; units: bigint } | null
+}
+
+/** A rule that asks, and why. */
+export interface ApprovalReason {
+  rule: CompiledApprovalRule['name']
+  message: string
+}
+
+/** What a transaction pays: the cost of each asset, and the parties that gain something. */
+export interface Payment {
+  costs: { asset: { issuer: string; symbol: string }; units: bigint }[]
+  recipients: string[]
+}
+
+/** Checks what the schema of a rule cannot express. */
+export function checkApprovalRules(rules: readonly ApprovalRule[], field: string): ErrorDetail[] {
+  return rules.flatMap(({ asset, above, newRecipient }, index) => {
+    const at = `${field}.${index}`
+    const wrong = (name: string, code: string, message: string): ErrorDetail[] => [
+      { field: `${at}.${name}`, code, message },
+    ]
+    if (newRecipient === true)
+      return (['asset', 'above'] as const).flatMap((name) =>
+        (name === 'asset' ? asset : above) === undefined
+          ? []
+          : wrong(name, 'invalid', 'Must be absent if "newRecipient" is set.'),
+      )
+    if (above === undefined) return wrong('above', 'required', 'Either "above" or "newRecipient": true is required.')
+    return asset === undefined ? wrong('asset', 'required', '"asset" is required beside "above".') : []
+  })
+}
+
+/** Compiles a rule. It has passed its schema and `checkApprovalRules`. */
+export function compileApprovalRule(
+  { asset, above, expiresInSeconds = SECONDS_DEFAULT }: ApprovalRule,
+  index: number,
+): CompiledApprovalRule {
+  const units = above === undefined ? null : parseAmount(above)
+  return {
+    name: `requireApproval[${index}]`,
+    lifetimeMs: expiresInSeconds * 1000,
+    above: asset === undefined || units === null ? null : { ...asset, units },
+  }
+}
+
+/**
+ * Who gains something by a transaction of this party: the owners of what is created, and for open offers everybody who sees
+ * them. In the order of the alphabet, each once.
+ */
+function recipientsOf({ flows, effects }: Pick<Prepared, 'flows' | 'effects'>, party: string): string[] {
+  const found = new Set<string>()
+  for (const { command, asset, owner, consumed, created } of flows) {
+    if (created <= consumed) continue
+    if (owner !== null) found.add(owner)
+    else
+      for (const effect of effects)
+        if (effect.type === 'created' && effect.command === command) {
+          for (const each of effect.observers) found.add(each)
+          for (const each of effect.signatories) if (each !== asset.issuer) found.add(each)
+        }
+  }
+  found.delete(party)
+  return [...found].sort()
+}
+
+/** What a prepared transaction pays, read out of its bytes. */
+export function paymentOf(prepared: Pick<Prepared, 'flows' | 'effects'>, party: string): Payment {
+  return {
+    costs: costs(prepared.flows, party).filter(({ units }) => units > 0n),
+    recipients: recipientsOf(prepared, party),
+  }
+}
+
+/** The rules that ask for the owner, in the policy's order. `isKnown`: whether the owner has approved a payment to a party. */
+export function approvalReasons(
+  rules: readonly CompiledApprovalRule[],
+  { costs, recipients }: Payment,
+  isKnown: (party: string) => boolean,
+): ApprovalReason[] {
+  return rules.flatMap(({ name, above }): ApprovalReason[] => {
+    if (above === null) {
+      const stranger = recipients.find((party) => !isKnown(party))
+      const message = `The owner has not approved a payment to ${stranger} before.`
+      return stranger === undefined ? [] : [{ rule: name, message }]
+    }
+    const { issuer, symbol, units } = above
+    const cost = costs.find(({ asset }) => asset.issuer === issuer && asset.symbol === symbol)?.units ?? 0n
+    const message = `This spends ${formatAmount(cost)} ${symbol}; more than ${formatAmount(units)} needs the owner's approval.`
+    return cost > units ? [{ rule: name, message }] : []
+  })
+}
