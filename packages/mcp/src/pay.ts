@@ -2,7 +2,7 @@ import { isHalfkeyError } from '../../sdk/src/index.ts'
 import type { Agent, Command, Execution, OwnDelegatedSession, Transaction } from './agent.ts'
 import { isPayment, type Payment, samePayment, transfersOf } from './payment.ts'
 import { isDefinite, refusal, refusalOf } from './refusals.ts'
-import type { Refusal, Remaining, Status } from './schemas.ts'
+import type { Approval, Refusal, Remaining, Status } from './schemas.ts'
 
 /** How often a payment is made again from other holdings, when another transaction has used the first ones. */
 const ATTEMPTS_MAX = 5
@@ -17,6 +17,7 @@ export interface Outcome {
   repeated: boolean
   remaining: Remaining | null
   refusal: Refusal | null
+  approval: Approval
 }
 
 const refused = (why: Refusal, remaining: Remaining | null = null): Outcome => ({
@@ -25,6 +26,7 @@ const refused = (why: Refusal, remaining: Remaining | null = null): Outcome => (
   repeated: false,
   remaining,
   refusal: why,
+  approval: null,
 })
 
 const executed = (done: Execution, repeated: boolean): Outcome => ({
@@ -33,6 +35,7 @@ const executed = (done: Execution, repeated: boolean): Outcome => ({
   repeated,
   remaining: done.remaining,
   refusal: null,
+  approval: done.approval,
 })
 
 /** An earlier transaction under the command id: this payment, or another act. */
@@ -43,7 +46,7 @@ function earlier(transaction: Transaction, payment: Payment): Outcome {
     )
   const { id, status, error } = transaction
   const why = error === null ? null : refusal({ code: error.code, message: error.message })
-  return { status, transactionId: id, repeated: true, remaining: null, refusal: why }
+  return { status, transactionId: id, repeated: true, remaining: null, refusal: why, approval: null }
 }
 
 /** Codes after which the same payment is tried from other holdings. Nothing has happened. */

@@ -4,6 +4,7 @@ import type { Refusal } from './schemas.ts'
 import { budgetsInWords, rulesInWords, spendInWords } from './words.ts'
 
 const STOP = 'Stop, and tell the person you work for: only the owner of the wallet can change this.'
+const WAIT = 'Tell the person you work for, and wait until they have decided.'
 const ASK = 'Ask the owner of the wallet for another session if this is needed. Do not split or disguise the act.'
 
 /** What an agent can do about a refusal, by its code. */
@@ -11,6 +12,15 @@ const WHAT_TO_DO: Record<string, string> = {
   policy_denied: `Do only what \`allowed\` lists. ${ASK}`,
   spend_limit_exceeded: `Pay at most \`remaining\`, or wait for the next window of the cap. ${ASK}`,
   budget_exceeded: `Pay at most \`remaining\`, or wait until the budget opens again. ${ASK}`,
+  approval_required:
+    'The owner of the wallet has to approve this. Make the call: it answers with a link for them, and pays nothing before they approve.',
+  approval_pending: `The owner has not decided on an earlier request by the same rule. ${WAIT}`,
+  approval_denied: 'The owner refused. Stop: do not ask for the same again.',
+  approval_expired: `The owner did not decide in time. If it is still needed, ask with another commandId. ${WAIT}`,
+  approval_canceled: STOP,
+  approval_limit_reached: `This session has asked its owner too often. Stop asking. ${WAIT}`,
+  approval_outdated:
+    'It did not happen, because it would have done something else than the owner approved. Ask with another commandId.',
   authorization_missing: 'Another party has to do this.',
   contract_archived: 'Read the holdings or contracts again, then repeat the call.',
   contract_not_found: 'The wallet sees no such contract. Read the holdings or contracts again.',
@@ -103,7 +113,10 @@ export function refusalOf(error: unknown, policy: Policy | null, remaining: Rema
 }
 
 /** The figures of the cap or budget that refused; the budgets of the app follow those of the wallet. */
-function figuresOf(rule: string, { spend, budgets }: Remaining): Pick<Refusal, 'asset' | 'limit' | 'spent' | 'remaining'> {
+function figuresOf(
+  rule: string,
+  { spend, budgets }: Remaining,
+): Pick<Refusal, 'asset' | 'limit' | 'spent' | 'remaining'> {
   const [, list, index] = /^(spend|budgets|appBudgets)\[(\d+)\]$/.exec(rule) ?? []
   if (list === 'spend') {
     const { asset = null, limit = null, spent = null, remaining = null } = spend[Number(index)] ?? {}

@@ -84,6 +84,7 @@ export const Status = z
   .enum([
     'completed',
     'submitted',
+    'approval_required',
     'signature_required',
     'received',
     'reserved',
@@ -93,6 +94,17 @@ export const Status = z
     'dry_run',
   ])
   .describe(
-    'completed: it happened. submitted, received, reserved: it may still happen. signature_required: the owner has to sign. failed, refused: it did not happen. unknown: there was no answer; repeat the call with the same commandId.',
+    'completed: it happened. submitted, received, reserved: it may still happen. approval_required: the owner of the wallet has to approve it first; show them `approval.link`, and repeat the call unchanged to learn what they decided. signature_required: the owner has to sign. failed, refused: it did not happen. unknown: there was no answer; repeat the call with the same commandId.',
   )
 export type Status = z.infer<typeof Status>
+
+/** What the owner is asked. */
+export const Approval = z
+  .object({
+    id: z.string(),
+    link: z.string().describe('The page on which the owner decides. Give it to them; it holds no secret.'),
+    expiresAt: z.string(),
+  })
+  .nullable()
+  .describe('Only while the status is approval_required.')
+export type Approval = z.infer<typeof Approval>

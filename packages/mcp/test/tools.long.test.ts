@@ -58,6 +58,26 @@ describe('wallet_status', () => {
     expect(checked).toMatchObject({ allowed: false, refusal: { code: 'budget_exceeded', ...figures } })
   })
 
+  test('a payment that the owner has to approve answers with a link, and a repeat with what they decided', async () => {
+    const { tenant, agent } = await begun((ada) =>
+      transfers(ada, '100', { requireApproval: [{ asset: { issuer: ada.issuer, symbol: 'USDX' }, above: '5' }] }),
+    )
+    const asked = (await agent.call('payment_send', pay('7'))).data
+    expect(asked).toMatchObject({ paid: false, status: 'approval_required', refusal: null })
+    const { data } = (await tenant.get('/approvals')).body
+    expect(asked.approval).toMatchObject({ id: data[0].id, link: data[0].link })
+    const again = (await agent.call('payment_send', pay('7'))).data
+    expect(again).toMatchObject({ status: 'approval_required', repeated: true, approval: { id: data[0].id } })
+    const checked = (await agent.call('payment_check', pay('8'))).data
+    expect(checked).toMatchObject({
+      allowed: false,
+      refusal: { code: 'approval_required', rule: 'requireApproval[0]' },
+    })
+    const beside = (await agent.call('payment_send', pay('8'))).data
+    expect(beside).toMatchObject({ status: 'refused', refusal: { code: 'approval_pending' } })
+    await tenant.delete(`/delegated-sessions/${data[0].delegatedSessionId}`)
+  })
+
   test('says that the session has ended, and what to do', async () => {
     const { tenant, session, agent } = await begun()
     await tenant.delete(`/delegated-sessions/${session.id}`)

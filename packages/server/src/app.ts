@@ -147,9 +147,9 @@ export const plainRoutes: readonly PlainRoute[] = [
   },
 ]
 
-/** What the hosted sign-in page needs of the API. */
+/** What the hosted pages need of the API. */
 const SIGN_IN_PAGE_CALLS =
-  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?)$/
+  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?|GET \/approvals\/:id|POST \/approvals\/:id\/(approve|deny))$/
 
 /** Ways in for pages of our own, and for agents. */
 export function entrancesOf(config: Config): readonly Entrance[] {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isHalfkeyError } from '../../../sdk/src/index.ts'
 import type { Agent, Command, OwnDelegatedSession } from '../agent.ts'
 import { isDefinite, refusal, refusalOf, refusalOfDecision } from '../refusals.ts'
-import { CommandId, Effect, Refusal, Remaining, Status } from '../schemas.ts'
+import { Approval, CommandId, Effect, Refusal, Remaining, Status } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
 import { traceInWords } from '../words.ts'
 
@@ -50,6 +50,7 @@ const ExecuteOutput = z.object({
   trace: z.array(z.string()).describe('For a dry run: which rules were checked, and why they matched or not.'),
   remaining: Remaining.nullable(),
   refusal: Refusal.nullable(),
+  approval: Approval,
 })
 
 /** As many effects as fit. */
@@ -73,7 +74,15 @@ export function contractExecute(agent: Agent): Tool<typeof ExecuteInput, typeof 
     output: ExecuteOutput,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
     async run({ commandId, commands, dryRun = false }) {
-      const nothing = { commandId, transactionId: null, effects: [], effectsLeftOut: 0, trace: [], remaining: null }
+      const nothing = {
+        commandId,
+        transactionId: null,
+        effects: [],
+        effectsLeftOut: 0,
+        trace: [],
+        remaining: null,
+        approval: null,
+      }
       let session: OwnDelegatedSession | null = null
       try {
         session = await agent.known()
@@ -90,6 +99,7 @@ export function contractExecute(agent: Agent): Tool<typeof ExecuteInput, typeof 
           trace,
           remaining,
           refusal: why,
+          approval: done.approval,
         }
         return { result, isError: false }
       } catch (error) {

@@ -3,7 +3,7 @@ import type { Agent } from '../agent.ts'
 import { createPayer, type Outcome } from '../pay.ts'
 import { derivedCommandId, type Payment, resolvePayment, transfersOf } from '../payment.ts'
 import { refusal, refusalOf, refusalOfDecision } from '../refusals.ts'
-import { AssetSymbol, CommandId, PaidAmount, Party, Refusal, Remaining, Status } from '../schemas.ts'
+import { Approval, AssetSymbol, CommandId, PaidAmount, Party, Refusal, Remaining, Status } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
 import { createTurns } from '../turns.ts'
 import { traceInWords } from '../words.ts'
@@ -92,6 +92,7 @@ const SendOutput = z.object({
   payment: PaymentShown.nullable(),
   remaining: Remaining.nullable().describe('What remains after it; null if it was made earlier.'),
   refusal: Refusal.nullable(),
+  approval: Approval,
 })
 
 /** `payment_send`: pays, once for each command id. */
@@ -103,12 +104,16 @@ export function paymentSend(agent: Agent): Tool<typeof SendInput, typeof SendOut
     isError: ['refused', 'failed', 'unknown'].includes(outcome.status),
   })
   const refused = (why: Refusal, commandId: string | null = null, shown: Payment | null = null) =>
-    answer({ status: 'refused', transactionId: null, repeated: false, remaining: null, refusal: why }, commandId, shown)
+    answer(
+      { status: 'refused', transactionId: null, repeated: false, remaining: null, refusal: why, approval: null },
+      commandId,
+      shown,
+    )
   return {
     name: 'payment_send',
     title: 'Pay',
     description:
-      'Pays an amount of an asset from the wallet to a party, within the policy. A repeat with the same commandId (or, without one, the same receiver, amount, asset and reference) pays once. If the status is unknown, repeat the call unchanged.',
+      'Pays an amount of an asset from the wallet to a party, within the policy. A repeat with the same commandId (or, without one, the same receiver, amount, asset and reference) pays once. If the status is approval_required, give the owner the link and repeat the call unchanged later. If the status is unknown, repeat the call unchanged.',
     input: SendInput,
     output: SendOutput,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },

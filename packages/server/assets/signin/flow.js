@@ -1,4 +1,5 @@
 import { showAccount } from './account.js'
+import { showApproval } from './approval.js'
 import { focusOn, make } from './dom.js'
 import { mfaForm } from './mfa-form.js'
 import { endPrompts } from './passkeys.js'
@@ -27,7 +28,8 @@ export function signedIn(page, result) {
 
 /** @param {import('./page.js').Page} page */
 export function goOn(page) {
-  if (page.config.redirect === null) showAccount(page)
+  if (page.config.approval !== null) showApproval(page)
+  else if (page.config.redirect === null) showAccount(page)
   else showReturning(page)
 }
 

@@ -73,13 +73,21 @@ const loginOptionsPath = (email) =>
  */
 export async function login(client, email) {
   const { challengeId, publicKey } = await client.call('GET', loginOptionsPath(email))
-  let credential
+  const credential = await askPasskey(publicKey)
+  return client.call('POST', 'auth/passkey/login-verify', { challengeId, credential })
+}
+
+/**
+ * Asks for one of the passkeys that the options name.
+ * @param {any} publicKey the options, as JSON
+ * @returns {Promise<any>} the assertion, to be sent
+ */
+export async function askPasskey(publicKey) {
   try {
-    credential = await webauthn.startAuthentication({ optionsJSON: publicKey })
+    return await webauthn.startAuthentication({ optionsJSON: publicKey })
   } catch (error) {
     throw sorted(error)
   }
-  return client.call('POST', 'auth/passkey/login-verify', { challengeId, credential })
 }
 
 /**

@@ -51,10 +51,13 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
   const before = notice()
   for (const kind of ['click', 'submit']) content.addEventListener(kind, () => before.clear(), { capture: true })
   const or = make('p', { class: 'divider' }, make('span', {}, 'or'))
+  const others = otherWays(page, run, address)
+  // Who is asked to approve something has an account.
+  const isNew = page.config.approval === null
   content.append(
     before.element,
-    ...(able ? [form, place.element, create, or] : [place.element]),
-    ...otherWays(page, run, address),
+    ...(able ? [form, place.element, ...(isNew ? [create] : []), ...(others.length > 0 ? [or] : [])] : [place.element]),
+    ...others,
   )
   page.show(
     [
@@ -105,6 +108,8 @@ function otherWays(page, run, address) {
     byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
     ways.push(byEmail)
   }
+  // The other ways leave this page, and would come back without the approval.
+  if (page.config.approval !== null) return ways
   ways.push(...providerButtons(page, run))
   const { messenger } = page.config
   if (messenger !== null) {

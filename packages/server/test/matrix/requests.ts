@@ -1,3 +1,4 @@
+import { transfer } from '../../src/delegation/delegated.fixture.ts'
 import { linkBody, startIssuer, trust } from '../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { startSession } from '../../src/identity/sessions/service.ts'
 import { signInAs } from '../../src/identity/sessions/sessions.fixture.ts'
@@ -191,6 +192,19 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     if (answer.status !== 200) throw new Error(answer.text)
     return { id: answer.body.data.transactionId }
   },
+  async approvals(tenant) {
+    const userId = await idOf(tenant, '/users', {})
+    const asUser = { headers: { 'x-user-id': userId } }
+    await tenant.post('/users/me/wallet', {}, asUser)
+    const { issuer, contractId } = (await tenant.post('/dev/faucet', { userId, symbol: 'USDX', amount: '1' })).body.data
+    const spend = [{ asset: { issuer, symbol: 'USDX' }, amount: '1' }]
+    const policy = { allow: [{ templateId: 'Token:Holding' }], spend, requireApproval: [{ newRecipient: true }] }
+    const made = await tenant.post('/delegated-sessions', { policy, expiresInSeconds: 86_400 }, asUser)
+    const commands = [transfer(contractId)]
+    const answer = await tenant.post(`/delegated-sessions/${made.body.data.id}/execute`, { commands })
+    if (answer.status !== 200) throw new Error(answer.text)
+    return { id: answer.body.data.approval.id }
+  },
   async templates(tenant) {
     const answer = await tenant.post('/templates', newTemplate())
     if (answer.status !== 201) throw new Error(answer.text)
@@ -281,6 +295,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     'mpc/dkg': 'dkg',
     'delegated-sessions': 'dse',
     transactions: 'tx',
+    approvals: 'apr',
     'api-keys': 'key',
     webhooks: 'wh',
     'custom-domains': 'dom',

@@ -189,6 +189,10 @@ export const EXTENSIONS = table(`
   GET    /delegated-sessions/me/transactions/:id    delegated_sessions:read 200
   GET    /wallets/:id/budgets                       wallets:read              200
   PUT    /wallets/:id/budgets                       wallets:write             200
+  GET    /approvals                                 delegated_sessions:read   200
+  GET    /approvals/:id                             delegated_sessions:read   200
+  POST   /approvals/:id/approve                     users:act_as              200
+  POST   /approvals/:id/deny                        users:act_as              200
   POST   /wallets/:id/sessions/revoke-all           delegated_sessions:write 200
   POST   /apps/:id/sessions/revoke-all              delegated_sessions:write 200
   GET    /users/me                                  users:act_as   200

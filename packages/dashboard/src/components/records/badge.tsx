@@ -37,6 +37,7 @@ const STATUS_TONES: Record<string, Tone> = {
   paused: 'warn',
   suspended: 'warn',
   frozen: 'warn',
+  approval_required: 'warn',
   signature_required: 'warn',
   exhausted: 'warn',
   disabled: 'danger',

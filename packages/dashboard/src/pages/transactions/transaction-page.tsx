@@ -21,6 +21,7 @@ import { operationsWords } from './operation-words.ts'
 const MEANING: Record<Transaction['status'], string> = {
   received: 'Received, but not signed yet.',
   reserved: 'The amount that it can spend is reserved. It is not signed yet.',
+  approval_required: 'Waiting for the wallet owner to approve it.',
   signature_required: 'Waiting for the signature of the wallet owner.',
   submitted: 'Signed and submitted to the ledger, which has not confirmed it yet.',
   completed: 'Final: executed on the ledger.',

@@ -15,7 +15,15 @@ import { transactionCommand } from './commands.ts'
 import { TRANSACTION_SORT, TransactionTable } from './transaction-table.tsx'
 import { unknownIsEmpty } from './unknown-is-empty.ts'
 
-const STATUSES = ['received', 'reserved', 'signature_required', 'submitted', 'completed', 'failed'] as const
+const STATUSES = [
+  'received',
+  'reserved',
+  'approval_required',
+  'signature_required',
+  'submitted',
+  'completed',
+  'failed',
+] as const
 const FILTERS = ['status', 'user_id', 'wallet_id', 'delegated_session_id', 'command_id', 'find']
 const ID = /^(wal|dse|usr)_[0-9a-z]{26}$/
 const FILTER_OF_ID = { wal: 'walletId', dse: 'delegatedSessionId', usr: 'userId' } as const

@@ -123,38 +123,43 @@ export async function approve(deps: Deps, call: UserCall, id: string, { credenti
   const seen = await findOwn(deps, call, id)
   if (seen.status === 'executed') return toApproval(deps, seen)
   await prepareToCount(deps, seen)
-  return deps.db.tx(async (tx) => {
-    const locked = await lock(tx, deps, seen)
-    const { session, transaction, approval } = locked
-    if (approval.status === 'executed') return toApproval(deps, approval)
-    requireUndecided(deps, locked)
-    requireLive(session, deps.now())
-    if (!canAsk(deps, session)) throw fail('approvals_unavailable')
-    if (isUncounted(session)) throw fail('ledger_unavailable')
-    const { tenant_id: tenantId, app_id: appId, user_id: userId } = approval
-    const challenge = challengeOf(approval.document)
-    const { passkeyId, ...assertion } = await verifyApproval(
-      tx,
-      deps,
-      { tenantId, appId, userId },
-      challenge,
-      credential,
-    )
-    const granted = { ...approval, passkey_id: passkeyId, assertion }
-    try {
-      await executeApproved(tx, deps, call, locked)
-    } catch (error) {
-      const refusal = finalRefusal(error)
-      if (refusal === undefined) throw asAnswer(error)
-      await recordFailed(tx, deps, session, transaction, refusal, call)
-      await store.storeDecision(tx, decided(granted, 'failed', deps.now()))
-      throw refusal.commitOnThrow()
-    }
-    const row = await store.storeDecision(tx, decided(granted, 'executed', deps.now()))
-    await publish(tx, deps, approvalEvent(deps, row, 'approval.granted', call))
-    await deps.failpoint('approved')
-    return toApproval(deps, row)
-  })
+  const approval = await deps.db.tx((tx) => decide(tx, deps, call, seen, credential))
+  await deps.failpoint('decided')
+  return approval
+}
+
+/** The approval as it is after the decision. Throws what `approve` throws. */
+async function decide(
+  tx: Db,
+  deps: Deps,
+  call: UserCall,
+  seen: ApprovalRow,
+  credential: Approve['credential'],
+): Promise<Approval> {
+  const locked = await lock(tx, deps, seen)
+  const { session, transaction, approval } = locked
+  if (approval.status === 'executed') return toApproval(deps, approval)
+  requireUndecided(deps, locked)
+  requireLive(session, deps.now())
+  if (!canAsk(deps, session)) throw fail('approvals_unavailable')
+  if (isUncounted(session)) throw fail('ledger_unavailable')
+  const { tenant_id: tenantId, app_id: appId, user_id: userId } = approval
+  const challenge = challengeOf(approval.document)
+  const { passkeyId, ...assertion } = await verifyApproval(tx, deps, { tenantId, appId, userId }, challenge, credential)
+  const granted = { ...approval, passkey_id: passkeyId, assertion }
+  try {
+    await executeApproved(tx, deps, call, locked)
+  } catch (error) {
+    const refusal = finalRefusal(error)
+    if (refusal === undefined) throw asAnswer(error)
+    await recordFailed(tx, deps, session, transaction, refusal, call)
+    await store.storeDecision(tx, decided(granted, 'failed', deps.now()))
+    throw refusal.commitOnThrow()
+  }
+  const row = await store.storeDecision(tx, decided(granted, 'executed', deps.now()))
+  await publish(tx, deps, approvalEvent(deps, row, 'approval.granted', call))
+  await deps.failpoint('approved')
+  return toApproval(deps, row)
 }
 
 /**

@@ -14,6 +14,8 @@ export interface SignInPageConfig {
   providers: { id: string; preset: string; name: string }[]
   /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
+  /** The approval that the page is about; null for the sign-in page. */
+  approval: string | null
 }
 
 /** The page's scripts and styles. */
@@ -60,6 +62,7 @@ function documentOf(parts: { title: string; initial: string; head: string; main:
 <link rel="stylesheet" href="/signin/page.css">
 <link rel="stylesheet" href="/signin/controls.css">
 <link rel="stylesheet" href="/signin/account.css">
+<link rel="stylesheet" href="/signin/approval.css">
 ${parts.head}</head>
 <body>
 <div class="page">

@@ -2,7 +2,7 @@ import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'
-import { signInAssets, signInPage } from './serve-page.ts'
+import { approvalPage, signInAssets, signInPage } from './serve-page.ts'
 import { createCode, exchange } from './service.ts'
 
 export const signInRoutes: Route[] = [
@@ -43,6 +43,7 @@ export const signInPageRoutes: Route[] = [
 /** The page and its assets. */
 export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
+  { path: '/approve', handler: approvalPage },
   ...brandRoutes('/signin'),
   ...signInAssets().map(({ name, contentType, body }) => ({
     path: `/signin/${name}`,

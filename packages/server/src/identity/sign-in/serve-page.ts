@@ -7,7 +7,7 @@ import { fail } from '../../platform/http/errors.ts'
 import { hostName } from '../../platform/http/host-check.ts'
 import { contentTypeOf, readAssets } from '../../platform/http/pages/pages.ts'
 import type { EntranceRequest, PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
-import type { Id } from '../../platform/ids.ts'
+import { type Id, isId } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { activeProviders } from '../../tenancy/apps/providers/service.ts'
@@ -73,10 +73,10 @@ function telegram(deps: Deps, app: SignInSettings): SignInPageConfig['messenger'
  * In development, redirects to the host name in the public URL, because passkeys belong to a host name and never to an
  * address. Undefined if the request already uses that name.
  */
-function rightPlace(deps: Deps, { host, queryText }: PlainRequest): PlainAnswer | undefined {
+function rightPlace(deps: Deps, { host, path, queryText }: PlainRequest): PlainAnswer | undefined {
   const wanted = publicUrl(deps.config)
   if (deps.config.env !== 'development' || host === undefined || host === new URL(wanted).host) return undefined
-  return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}/signin?${queryText}` }, body: '' }
+  return { status: 302, contentType: 'text/plain', headers: { location: `${wanted}${path}?${queryText}` }, body: '' }
 }
 
 /** Whether the host is a custom domain of another app, which shows only that app. */
@@ -86,10 +86,21 @@ async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id
   return isDomainOfOther(deps.db, name, tenantId, appId)
 }
 
-/** The hosted sign-in page, or an error page for an invalid link. */
-export async function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+/** What the page is for: a link to `/approve` names an approval, a link to `/signin` may name a redirect. */
+interface Purpose {
+  redirect: SignInPageConfig['redirect']
+  approval: string | null
+}
+
+/** The page of an app, or an error page for an invalid link. `read` returns a message that says what is wrong with the link. */
+async function hostedPage(
+  deps: Deps,
+  request: PlainRequest,
+  read: (app: SignInSettings, query: URLSearchParams) => Purpose | string,
+): Promise<PlainAnswer> {
   const elsewhere = rightPlace(deps, request)
   if (elsewhere !== undefined) return elsewhere
+  const { path } = request
   const query = new URLSearchParams(request.queryText)
   const appId = (query.get('app') ?? '') as Id<'app'>
   const tenantId = await tenantOfApp(deps, appId)
@@ -97,19 +108,41 @@ export async function signInPage(deps: Deps, request: PlainRequest): Promise<Pla
     return refusal(
       404,
       'App not found',
-      'This link has no valid app id. It must be /signin?app=app_… with the id of an app.',
+      `This link has no valid app id. It must be ${path}?app=app_… with the id of an app.`,
     )
   const app = await signInSettings(deps, tenantId, appId)
-  const redirect = redirectOf(app, query)
-  if (typeof redirect === 'string') return refusal(400, 'This sign-in link does not work', redirect)
+  const purpose = read(app, query)
+  if (typeof purpose === 'string')
+    return refusal(400, `This ${path === '/signin' ? 'sign-in ' : ''}link does not work`, purpose)
   const email = app.email.enabled && canSend(deps, app)
   const providers = (await activeProviders(deps, { tenantId, appId })).map(({ id, preset, name }) => ({
     id,
     preset,
     name,
   }))
-  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, providers, redirect }
+  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, providers, ...purpose }
   return html(200, renderSignInPage(config))
+}
+
+/** The hosted sign-in page. */
+export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  return hostedPage(deps, request, (app, query) => {
+    const redirect = redirectOf(app, query)
+    return typeof redirect === 'string' ? redirect : { redirect, approval: null }
+  })
+}
+
+/**
+ * The page on which an owner decides on an approval, after they have signed in. The link holds no secret, and whether there is
+ * such an approval is said only to its owner.
+ */
+export function approvalPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  return hostedPage(deps, request, (_, query) => {
+    const id = query.get('id') ?? ''
+    return isId('apr', id)
+      ? { redirect: null, approval: id }
+      : 'This link has no valid approval id. It must have id=apr_….'
+  })
 }
 
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)

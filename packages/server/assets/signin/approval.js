@@ -1,0 +1,268 @@
+import { isWhatIsSigned } from './approval-document.js'
+import { ApiError } from './client.js'
+import { make } from './dom.js'
+import { askPasskey, passkeysWork } from './passkeys.js'
+import { endSession } from './session.js'
+import { button, field, notice, onSubmit, runner, timeWords } from './ui.js'
+import { Refused } from './words.js'
+
+/** @typedef {import('./page.js').Page} Page */
+
+const OUTCOMES = {
+  executed: ['Approved', 'You approved this, and it is done.'],
+  denied: ['Refused', 'You refused this. Nothing was paid.'],
+  expired: ['Too late', 'Nobody decided in time. Nothing was paid.'],
+  canceled: ['No longer needed', 'The session that asked has ended. Nothing was paid.'],
+  failed: ['Not done', 'You approved this, but it was no longer possible. Nothing was paid.'],
+}
+
+const WINDOWS = {
+  lifetime: 'in total',
+  rolling_24h: 'in 24 hours',
+  rolling_30d: 'in 30 days',
+  day_utc: 'per day (UTC)',
+}
+
+/** What a refusal to approve means here. The rest is told in general words. */
+const REFUSALS = {
+  passkey_cannot_approve: 'This passkey cannot approve yet. Use one that you have had for more than a day.',
+  approval_decided: 'This was decided on another page. Reload this page to see how.',
+  approval_expired: 'It is too late: the time to decide is over. Nothing was paid.',
+  approval_outdated: 'It would do something else by now than what you see here. Nothing was paid.',
+  contract_archived: 'Something that it needs is already used up. Nothing was paid.',
+  budget_exceeded: 'It is more than a budget of your wallet allows by now. Nothing was paid.',
+  spend_limit_exceeded: 'It is more than the session may spend by now. Nothing was paid.',
+  wallet_frozen: 'Your wallet is frozen. Nothing was paid.',
+  delegated_session_revoked: 'The session that asked has ended. Nothing was paid.',
+  delegated_session_expired: 'The session that asked has ended. Nothing was paid.',
+}
+
+/**
+ * @template T
+ * @param {() => Promise<T>} call
+ */
+async function told(call) {
+  try {
+    return await call()
+  } catch (error) {
+    const words = error instanceof ApiError ? REFUSALS[/** @type {keyof typeof REFUSALS} */ (error.code)] : undefined
+    throw words === undefined ? error : new Refused(words)
+  }
+}
+
+/**
+ * Shows what a delegated session asks the owner for, and lets them decide.
+ * @param {Page} page
+ */
+export async function showApproval(page) {
+  page.show([make('h1', {}, 'One moment…'), make('p', { class: 'lead' }, 'Loading what is asked for.')])
+  try {
+    const approval = await page.client.call('GET', `approvals/${encodeURIComponent(page.config.approval)}`)
+    if (approval.status !== 'pending') showOutcome(page, approval)
+    else showQuestion(page, approval)
+  } catch (error) {
+    const isForeign = error instanceof ApiError && error.status === 404
+    const words = isForeign
+      ? 'There is nothing to approve for this account. Perhaps it was meant for another one of yours.'
+      : 'This could not be loaded. Check your network and try again.'
+    showEnd(page, isForeign ? 'Nothing to approve' : 'Not loaded', words, !isForeign)
+  }
+}
+
+/**
+ * @param {Page} page
+ * @param {string} title
+ * @param {string} words
+ * @param {boolean} [retry]
+ */
+function showEnd(page, title, words, retry = false) {
+  const place = notice()
+  const again = button({ label: 'Try again', kind: 'primary' })
+  const leave = button({ label: 'Sign out', kind: 'quiet' })
+  const content = make('div', { class: 'stack' }, retry && again, leave, place.element)
+  const run = runner(content, place)
+  again.addEventListener('click', () => showApproval(page))
+  leave.addEventListener('click', () =>
+    run(leave, 'Signing out…', async () => {
+      await endSession(page)
+      page.startAgain('You are signed out.')
+    }),
+  )
+  page.show([make('h1', {}, title), make('p', { class: 'lead', dir: 'auto' }, words), content])
+}
+
+/**
+ * @param {Page} page
+ * @param {any} approval
+ */
+function showOutcome(page, { status, reason }) {
+  const [title = 'Decided', words = 'This was decided.'] = OUTCOMES[/** @type {keyof typeof OUTCOMES} */ (status)] ?? []
+  showEnd(page, title, reason === null ? words : `${words} Your reason: “${reason}”`)
+}
+
+/**
+ * A fact and its values, one each line.
+ * @param {string} label
+ * @param {(Node | string)[]} values
+ */
+const fact = (label, values) => [make('dt', {}, label), ...values.map((value) => make('dd', { dir: 'auto' }, value))]
+
+/** @param {string} text */
+const exact = (text) => make('code', { class: 'exact' }, text)
+
+/** @param {any} approval */
+function payments({ document: { costs, recipients } }) {
+  const pays = costs.map((/** @type {any} */ { asset, amount }) =>
+    make(
+      'span',
+      {},
+      make('strong', { class: 'amount' }, `${amount} `, make('bdi', {}, asset.symbol)),
+      make('span', { class: 'row-more' }, ' issued by ', exact(asset.issuer)),
+    ),
+  )
+  return [
+    ...fact('It pays', pays.length === 0 ? ['Nothing'] : pays),
+    ...(recipients.length === 0 ? [] : fact('To', recipients.map(exact))),
+  ]
+}
+
+/** @param {any} approval */
+function leftWords({ remaining: { spend, budgets } }) {
+  const caps = spend
+    .filter((/** @type {any} */ { limit }) => limit !== null)
+    .map((/** @type {any} */ cap) => [cap.asset.symbol, cap.remaining, cap.limit, cap.window, 'for this session'])
+  const ofWallet = budgets.map((/** @type {any} */ one) => [
+    one.asset.symbol,
+    one.remaining,
+    one.amount,
+    one.window,
+    'for your whole wallet',
+  ])
+  return [...caps, ...ofWallet].map(([symbol, remaining, limit, window, whose]) => {
+    const span = WINDOWS[/** @type {keyof typeof WINDOWS} */ (window)] ?? ''
+    return make('span', {}, `${remaining} of ${limit} `, make('bdi', {}, symbol), ` ${span}, ${whose}`)
+  })
+}
+
+/** @param {any} effect */
+function effectWords({ type, templateId, choice, contractId, arguments: given }) {
+  const verb = { created: 'Creates', exercised: `Exercises ${choice} on`, archived: 'Uses up' }[type] ?? type
+  return make(
+    'li',
+    {},
+    make('span', { dir: 'auto' }, `${verb} ${templateId} `),
+    exact(contractId),
+    make('pre', { tabindex: '0' }, JSON.stringify(given, null, 2)),
+  )
+}
+
+/** @param {any} approval */
+const exactly = ({ document, effects }) =>
+  make(
+    'details',
+    { class: 'exactly' },
+    make('summary', {}, 'Exactly what happens'),
+    make('ol', {}, ...effects.map(effectWords)),
+    make('p', { class: 'row-more' }, 'What you sign:'),
+    make('pre', { tabindex: '0' }, JSON.stringify(document, null, 2)),
+  )
+
+/** @param {any} approval */
+function facts(approval) {
+  const { sessionName, delegatedSessionId, document, expiresAt } = approval
+  const left = leftWords(approval)
+  const why = document.rules.map((/** @type {any} */ { message }) => message)
+  return make(
+    'dl',
+    { class: 'facts' },
+    ...payments(approval),
+    ...fact('Who asks', [
+      make(
+        'span',
+        {},
+        'A delegated session',
+        sessionName && ' named “',
+        sessionName && make('bdi', {}, sessionName),
+        sessionName && '”',
+      ),
+      exact(delegatedSessionId),
+    ]),
+    ...fact('Why you are asked', why),
+    ...(left.length === 0 ? [] : fact('Left after this', left)),
+    ...fact('You can decide until', [timeWords(expiresAt)]),
+  )
+}
+
+/**
+ * @param {Page} page
+ * @param {any} approval
+ */
+function showQuestion(page, approval) {
+  const place = notice()
+  const yes = button({ label: 'Approve with your passkey', kind: 'primary', iconName: 'passkey' })
+  const no = button({ label: 'Refuse', kind: 'secondary' })
+  const able = passkeysWork() && approval.publicKey !== null
+  const content = make('div', { class: 'stack' }, able && yes, no, place.element)
+  const run = runner(content, place)
+  yes.addEventListener('click', () => run(yes, 'Waiting for your passkey…', () => approve(page, approval)))
+  no.addEventListener('click', () => showRefusal(page, approval))
+  page.show([
+    make('h1', {}, approval.document.costs.length === 0 ? 'Approve this?' : 'Approve this payment?'),
+    make(
+      'p',
+      { class: 'lead', dir: 'auto' },
+      `Somebody whom you allowed to act from your wallet in ${page.config.appName} asks for it. Approve only what you expect.`,
+    ),
+    facts(approval),
+    exactly(approval),
+    content,
+  ])
+  if (!passkeysWork()) place.say('This browser cannot use passkeys. Open this page in a newer one.')
+  else if (approval.publicKey === null)
+    place.say(
+      'None of your passkeys can approve yet: one must be a day old, and made by you in a browser. You can refuse.',
+    )
+}
+
+/**
+ * @param {Page} page
+ * @param {any} approval
+ */
+async function approve(page, approval) {
+  if (!(await isWhatIsSigned(approval)))
+    throw new Refused('Your passkey would sign something else than you see here. Do not approve this.')
+  const credential = await askPasskey(approval.publicKey)
+  const decided = await told(() => page.client.call('POST', `approvals/${approval.id}/approve`, { credential }))
+  showOutcome(page, decided)
+}
+
+/**
+ * @param {Page} page
+ * @param {any} approval
+ */
+function showRefusal(page, approval) {
+  const place = notice()
+  const reason = field({
+    label: 'Reason',
+    optional: true,
+    hint: 'Whoever asked reads it.',
+    attributes: { name: 'reason', maxlength: 500, autocomplete: 'off' },
+  })
+  const submit = button({ label: 'Refuse', kind: 'danger', submit: true })
+  const back = button({ label: 'Back', kind: 'quiet' })
+  const form = make('form', { class: 'stack' }, reason.element, submit, back, place.element)
+  const run = runner(form, place, { reason })
+  onSubmit(form, () =>
+    run(submit, 'Refusing…', async () => {
+      const said = reason.input.value.trim()
+      const body = said === '' ? {} : { reason: said }
+      showOutcome(page, await told(() => page.client.call('POST', `approvals/${approval.id}/deny`, body)))
+    }),
+  )
+  back.addEventListener('click', () => showQuestion(page, approval))
+  page.show([
+    make('h1', {}, 'Refuse this?'),
+    make('p', { class: 'lead' }, 'Nothing is paid, and the session keeps the rest of its limits.'),
+    form,
+  ])
+}
