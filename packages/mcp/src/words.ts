@@ -68,6 +68,16 @@ export const spendInWords = ({ spend }: Remaining): string[] =>
     ),
   )
 
+/** What needs the owner's approval, one text for each rule. */
+export const askedInWords = ({ requireApproval }: Policy): string[] =>
+  listed(
+    (requireApproval ?? []).map(({ asset, above }, index) =>
+      above === undefined
+        ? `requireApproval[${index}]: the owner has to approve a payment to somebody whom they approved none to yet`
+        : `requireApproval[${index}]: the owner has to approve more than ${above} ${quoted(asset?.symbol ?? '')} in one transaction`,
+    ),
+  )
+
 /** What the budgets of the wallet leave, one text for each. Other sessions take from them too. */
 export const budgetsInWords = ({ budgets }: Remaining): string[] =>
   listed(

@@ -62,6 +62,9 @@ describe('wallet_status', () => {
     const { tenant, agent } = await begun((ada) =>
       transfers(ada, '100', { requireApproval: [{ asset: { issuer: ada.issuer, symbol: 'USDX' }, above: '5' }] }),
     )
+    expect((await agent.call('wallet_status')).data.allowed).toContain(
+      'requireApproval[0]: the owner has to approve more than 5 "USDX" in one transaction',
+    )
     const asked = (await agent.call('payment_send', pay('7'))).data
     expect(asked).toMatchObject({ paid: false, status: 'approval_required', refusal: null })
     const { data } = (await tenant.get('/approvals')).body

@@ -166,6 +166,8 @@ export type PolicyDecision = Schemas['PolicyDecision']
 export type PolicyRule = Schemas['PolicyRule']
 /** How much of an asset may be spent. */
 export type PolicySpend = Schemas['PolicySpend']
+/** What a policy asks the wallet's owner for. */
+export type PolicyApprovalRule = Schemas['PolicyApprovalRule']
 /** What a delegated session may still do. */
 export type Remaining = Schemas['Remaining']
 /** A delegated session as its delegate sees it. */

@@ -4,7 +4,7 @@ import { formatAmount, parseAmount } from '../amount.ts'
 import { refusalOf } from '../refusals.ts'
 import { AssetSymbol, Party, Refusal, Remaining } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
-import { budgetsInWords, rulesInWords, spendInWords } from '../words.ts'
+import { askedInWords, budgetsInWords, rulesInWords, spendInWords } from '../words.ts'
 
 const HOLDINGS_SHOWN_MAX = 50
 
@@ -22,7 +22,11 @@ const StatusOutput = z.object({
     })
     .nullable(),
   remaining: Remaining.nullable(),
-  allowed: z.array(z.string()).describe('The rules and caps of the policy, and the budgets of the wallet, in words.'),
+  allowed: z
+    .array(z.string())
+    .describe(
+      'The rules and caps of the policy, the budgets of the wallet, and what the owner has to approve, in words.',
+    ),
   denied: z.array(z.string()),
   readable: z.array(z.string()).describe('Templates whose contracts this session may read.'),
   refusal: Refusal.nullable(),
@@ -47,7 +51,12 @@ export function walletStatus(agent: Agent): Tool<typeof StatusInput, typeof Stat
             session: { id, name, status, expiresAt },
             wallet: { partyId, ledger, custody, status: wallet.status },
             remaining,
-            allowed: [...rulesInWords(policy.allow, 'allow'), ...spendInWords(remaining), ...budgetsInWords(remaining)],
+            allowed: [
+              ...rulesInWords(policy.allow, 'allow'),
+              ...spendInWords(remaining),
+              ...budgetsInWords(remaining),
+              ...askedInWords(policy),
+            ],
             denied: rulesInWords(policy.deny, 'deny'),
             readable: policy.query?.templateIds ?? [],
             refusal: null,

@@ -1,8 +1,8 @@
 import type { Policy, PolicyRule } from '@halfkey/sdk'
-import { Ban, Check, Coins, Eye, type LucideIcon } from 'lucide-react'
+import { Ban, Check, Coins, Eye, Hand, type LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { shortParty } from '../../../components/records/party.tsx'
-import { actWords, capital, conditionWords, spendWords } from './policy-words.ts'
+import { actWords, askWords, capital, conditionWords, spendWords } from './policy-words.ts'
 
 function Part({
   icon: Icon,
@@ -49,7 +49,7 @@ function Rules({ rules }: { rules: readonly PolicyRule[] }) {
 
 /** A complete description of a policy, including what it does not allow. */
 export function PolicyInWords({ policy }: { policy: Policy }) {
-  const { allow, deny = [], spend = [], query } = policy
+  const { allow, deny = [], spend = [], requireApproval = [], query } = policy
   return (
     <div className="flex flex-col gap-5">
       <Part icon={Check} tone="text-good" title="Allowed">
@@ -76,6 +76,18 @@ export function PolicyInWords({ policy }: { policy: Policy }) {
           </ul>
         )}
       </Part>
+      {requireApproval.length === 0 ? null : (
+        <Part icon={Hand} tone="text-warn" title="Asks the owner">
+          <ul className="flex flex-col gap-1">
+            {requireApproval.map((each, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: as above
+              <li key={index}>
+                <span className="text-ink">{capital(askWords(each))}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
       <Part icon={Eye} tone="text-soft" title="Can read">
         {query?.templateIds.length ? (
           <>

@@ -1,4 +1,4 @@
-import type { Budget, Policy, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
+import type { Budget, Policy, PolicyApprovalRule, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
 import { shortParty } from '../../../components/records/party.tsx'
 
 /** The windows of a cap. */
@@ -67,9 +67,19 @@ export function spendWords({ asset, amount, window, unlimited }: PolicySpend): s
   return `at most ${amount || '…'} ${symbol} ${WINDOWS[window ?? 'lifetime'] ?? ''}`
 }
 
+/** What the owner is asked for: "more than 5 USDX in one transaction". */
+export function askWords({ asset, above }: PolicyApprovalRule): string {
+  if (above === undefined) return 'a payment to a party that the owner has not approved one to yet'
+  return `more than ${above} ${asset?.symbol ?? 'of an asset'} in one transaction`
+}
+
 /** The rule of a policy that a decision names, in words; null where it names none. */
 export function ruleInWords(policy: Policy, name: string): string | null {
-  const [, side, number] = /^(allow|deny|spend)\[(\d+)\]$/.exec(name) ?? []
+  const [, side, number] = /^(allow|deny|spend|requireApproval)\[(\d+)\]$/.exec(name) ?? []
+  if (side === 'requireApproval') {
+    const asked = policy.requireApproval?.[Number(number)]
+    return asked === undefined ? null : `Asks the owner for ${askWords(asked)}.`
+  }
   if (side === 'spend') {
     const spend = policy.spend?.[Number(number)]
     return spend === undefined ? null : `Can spend ${spendWords(spend)}.`
