@@ -33,6 +33,7 @@ const REFUSALS = {
   budget_exceeded: 'It is more than a budget of your wallet allows by now. Nothing was paid.',
   spend_limit_exceeded: 'It is more than the session may spend by now. Nothing was paid.',
   wallet_frozen: 'Your wallet is frozen. Nothing was paid.',
+  approval_canceled: 'The session that asked has ended. Nothing was paid.',
   delegated_session_revoked: 'The session that asked has ended. Nothing was paid.',
   delegated_session_expired: 'The session that asked has ended. Nothing was paid.',
 }

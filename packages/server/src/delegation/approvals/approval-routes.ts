@@ -3,7 +3,7 @@ import { Approval, ApprovalDetails, Approve, Deny, ListApprovals } from './appro
 import { approve, refuse } from './decide.ts'
 import { getApproval, listApprovals } from './read.ts'
 
-const ENDED = ['approval_decided', 'approval_expired', 'session_missing'] as const
+const ENDED = ['approval_decided', 'approval_expired', 'approval_canceled', 'session_missing'] as const
 
 /** What a delegated session asks its wallet's owner for. */
 export const approvalRoutes: Route[] = [

@@ -43,11 +43,16 @@ async function lock(tx: Db, deps: Deps, seen: ApprovalRow): Promise<Locked> {
   return { session, transaction, approval: existing(await store.findApproval(tx, reach, id)) }
 }
 
-/** Nobody decides twice. @throws approval_decided, approval_expired */
+/**
+ * Nobody decides twice, or too late: whether the worker has been there or not.
+ * @throws approval_decided, approval_expired, approval_canceled
+ */
 function requireUndecided(deps: Deps, { approval, transaction }: Locked): void {
-  if (approval.status !== 'pending' || transaction.status !== 'approval_required')
-    throw fail('approval_decided').about('id', `Its status is ${approval.status}.`, { status: approval.status })
-  if (approval.expires_at <= deps.now()) throw fail('approval_expired')
+  const { status, expires_at: expiresAt } = approval
+  if (status === 'canceled') throw fail('approval_canceled')
+  if (status === 'expired' || (status === 'pending' && expiresAt <= deps.now())) throw fail('approval_expired')
+  if (status !== 'pending' || transaction.status !== 'approval_required')
+    throw fail('approval_decided').about('id', `Its status is ${status}.`, { status })
 }
 
 /** A server cannot decide for a user. @throws session_missing, not_found */
