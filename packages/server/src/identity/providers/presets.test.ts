@@ -93,7 +93,10 @@ describe('Apple', () => {
 })
 
 describe('GitHub', () => {
-  async function signIn(paths: FakeProvider['paths'] = {}) {
+  async function signIn(
+    paths: FakeProvider['paths'] = {},
+    iss = (issuer: string): string | undefined => `${issuer}/login/oauth`,
+  ) {
     fake = await startFakeProvider(service)
     const app = await newProviderApp(service, fake.issuer, { preset: 'github' })
     const id = Number(newSubject().slice(7)) + 1_000
@@ -113,7 +116,7 @@ describe('GitHub', () => {
     const browser = newBrowser()
     const pkce = newPkce()
     const sent = await app.begin(browser, pkce)
-    const { location } = await app.comeBack(browser, sent, { iss: undefined })
+    const { location } = await app.comeBack(browser, sent, { iss: iss(fake.issuer) })
     const back = new URL(location).searchParams
     await fake.close()
     return { app, sent, back, id, answer: await app.exchange(back.get('code') ?? 'none', pkce) }
@@ -135,6 +138,14 @@ describe('GitHub', () => {
     expect(token?.form.get('code_verifier')).toMatch(/^[\w-]{43}$/)
     expect(user?.headers.authorization).toBe('Bearer gho_secret')
     expect(service.logs()).not.toContain('gho_secret')
+  })
+
+  test('names itself in its answers as `/login/oauth`, in those of older servers not at all, and never as anything else', async () => {
+    expect((await signIn({}, () => undefined)).answer.status).toBe(200)
+    for (const iss of ['https://github.com/login/oauth', 'https://evil.example']) {
+      const { back } = await signIn({}, () => iss)
+      expect(back.get('error'), iss).toBe('provider_failed')
+    }
   })
 
   test('an email that is not verified is not stored', async () => {

@@ -32,7 +32,8 @@ function entriesOf({ egress }: Fetcher): LRUCache<string, Entry> {
 /** GitHub has no metadata. Its own servers for enterprises have the API on the same host. */
 function githubMetadata(issuer: string): ServerMetadata {
   return {
-    issuer,
+    // What its answers name as `iss` (RFC 9207), where a server is new enough to do so. Users are known by the host alone.
+    issuer: `${issuer}/login/oauth`,
     authorization_endpoint: `${issuer}/login/oauth/authorize`,
     token_endpoint: `${issuer}/login/oauth/access_token`,
     token_endpoint_auth_methods_supported: ['client_secret_post'],
