@@ -1,10 +1,10 @@
 import type { Deps } from '../../platform/deps.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
-import { type Id, isId } from '../../platform/ids.ts'
-import { createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
+import { isId } from '../../platform/ids.ts'
+import { type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { activeProvider, type ProviderRow, placeOfProvider } from '../../tenancy/apps/providers/service.ts'
 import { refusal } from '../sign-in/service.ts'
-import { bindingCookie } from './browser-binding.ts'
+import { bindingCookies } from './browser-binding.ts'
 import { authorizationUrl, clientOf } from './client/client.ts'
 import { type BegunFlow, browserHashOf, deriveFrom, type Flow, newBrowserSecret, RETURN_MS } from './flow.ts'
 import { returnedWith } from './return.ts'
@@ -18,14 +18,14 @@ export const stale = (): PlainAnswer =>
   )
 
 /** A redirect that is not kept, and that does not say where it came from. */
-export const redirect = (location: string, setCookie: string | null): PlainAnswer => ({
+export const redirect = (location: string, setCookies: string[]): PlainAnswer => ({
   status: 303,
   contentType: 'text/plain; charset=utf-8',
   headers: {
     location,
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
-    ...(setCookie === null ? {} : { 'set-cookie': setCookie }),
+    ...(setCookies.length === 0 ? {} : { 'set-cookie': setCookies }),
   },
   body: '',
 })
@@ -46,7 +46,12 @@ async function takeFlow(deps: Deps, row: ProviderRow, text: string) {
 }
 
 /** Sends a browser to the provider: with a secret of its own, to which the answer is bound. */
-async function toProvider(deps: Deps, row: ProviderRow, userId: Id<'usr'> | null, flow: Flow): Promise<PlainAnswer> {
+async function toProvider(
+  deps: Deps,
+  { headers }: PlainRequest,
+  row: ProviderRow,
+  { userId, data: flow }: Challenge<Flow>,
+): Promise<PlainAnswer> {
   const client = await clientOf(deps, row)
   const secret = newBrowserSecret()
   const data: BegunFlow = { ...flow, browserHash: browserHashOf(secret) }
@@ -60,17 +65,18 @@ async function toProvider(deps: Deps, row: ProviderRow, userId: Id<'usr'> | null
     forMs: RETURN_MS,
   })
   const { href } = authorizationUrl(deps, row, client, deriveFrom(secret, begun.id))
-  return redirect(href, bindingCookie(deps, begun.id, secret))
+  return redirect(href, bindingCookies(deps, headers, begun.id, secret))
 }
 
 /** `GET /signin/providers/:id/begin`: where `authorizationUrl` leads. */
-export async function beginAtProvider(deps: Deps, { path, queryText }: PlainRequest): Promise<PlainAnswer> {
+export async function beginAtProvider(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const { path, queryText } = request
   const row = await providerAt(deps, path)
   const flow = row && (await takeFlow(deps, row, new URLSearchParams(queryText).get('flow') ?? ''))
   if (row === undefined || flow === undefined) return stale()
   try {
-    return await toProvider(deps, row, flow.userId, flow.data)
+    return await toProvider(deps, request, row, flow)
   } catch (error) {
-    return redirect(returnedWith(deps, row, flow.data, error), null)
+    return redirect(returnedWith(deps, row, flow.data, error), [])
   }
 }

@@ -141,7 +141,7 @@ export async function returnFromProvider(deps: Deps, request: PlainRequest): Pro
   const app = await signInSettings(deps, row.tenant_id, row.app_id)
   // The app may have removed it since.
   if (!(await isReturnUrl(deps, row.tenant_id, app, flow.data.redirectUrl))) return stale()
-  const ended = endedCookie(deps, flow.id)
+  const ended = [endedCookie(deps, flow.id)]
   try {
     const shown = await shownBy(deps, row, query, derived)
     const call: Call = { caller: pageCaller(row.tenant_id, row.app_id), origin: request.origin }
@@ -164,5 +164,5 @@ export async function formFromProvider(deps: Deps, { path, body }: PlainRequest)
   if (row === undefined) return stale()
   const form = new URLSearchParams(body.toString())
   const fields = [...form].filter(([name]) => (FORM_FIELDS as readonly string[]).includes(name))
-  return redirect(`${callbackUrl(deps, row.id)}?${new URLSearchParams(fields)}`, null)
+  return redirect(`${callbackUrl(deps, row.id)}?${new URLSearchParams(fields)}`, [])
 }

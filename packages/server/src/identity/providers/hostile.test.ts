@@ -240,6 +240,8 @@ describe('over https', () => {
       const visit = (sentCookie: string) =>
         fetch(`${here(shop.record.callbackUrl)}?${query}`, { redirect: 'manual', headers: { cookie: sentCookie } })
       expect((await visit(pair.replace('__Host-', ''))).status).toBe(400)
+      // A browser takes a name with such a space from any host of the domain: it does not begin with `__Host-`.
+      for (const space of ['\u00a0', '\u0085']) expect((await visit(`${space}${pair}`)).status).toBe(400)
       const back = await visit(pair)
       expect(back.status).toBe(303)
       expect(back.headers.get('location')).toContain('code=hk_sc_')
@@ -248,6 +250,18 @@ describe('over https', () => {
       await secure.stop()
     }
   })
+})
+
+test('a browser keeps the cookies of ten flows, the newest, however many are begun in it', async () => {
+  const browser = newBrowser()
+  const first = await app.begin(browser, newPkce())
+  for (let more = 0; more < 10; more += 1) await app.begin(browser, newPkce())
+  const last = await app.begin(browser, newPkce())
+  const jar = browser.cookies.get(new URL(app.record.callbackUrl).host)
+  expect(jar?.size).toBe(10)
+  expect((await app.comeBack(browser, first)).status).toBe(400)
+  answering(fake, () => fake.idToken({ claims: { nonce: last.get('nonce') } }))
+  expect((await app.comeBack(browser, last)).location).toContain('code=hk_sc_')
 })
 
 test('visits of one network are limited, with a page that says so', async () => {

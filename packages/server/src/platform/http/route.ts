@@ -346,7 +346,7 @@ export interface InsideRequest {
 export interface PlainAnswer {
   status: number
   contentType: string
-  headers?: Record<string, string>
+  headers?: Record<string, string | string[]>
   body: string | Buffer
 }
 
