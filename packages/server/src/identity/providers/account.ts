@@ -6,6 +6,7 @@ import type { ProviderRow } from '../../tenancy/apps/providers/service.ts'
 import { prepareIdToken, type TokenSource, textAt, verifyIdToken } from '../foreign-tokens/service.ts'
 import type { Account } from '../identities/service.ts'
 import { ProviderFailed, timeoutOf, wholeAnswer } from './client/egress-fetch.ts'
+import { problemOf } from './return.ts'
 
 const SUBJECT_CHARS_MAX = 255
 const NAME_CHARS_MAX = 200
@@ -132,7 +133,7 @@ async function completed(
     const { email, email_verified, name } = await fetchUserInfo(client, accessToken, String(claims.sub))
     return { name, ...claims, email, email_verified }
   } catch (error) {
-    deps.log.warn({ providerId: row.id, problem: String(error) }, 'a provider did not say more of its user')
+    deps.log.warn({ providerId: row.id, ...problemOf(error as Error) }, 'a provider did not say more of its user')
     return claims
   }
 }

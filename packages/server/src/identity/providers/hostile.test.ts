@@ -79,6 +79,24 @@ describe('what a provider says in an error', () => {
     expect(service.logs()).toContain('temporarily_unavailable')
   })
 
+  test('is not logged either where it is an access token that no header can carry', async () => {
+    says({ userinfo_endpoint: `${fake.issuer}/userinfo` })
+    fake.paths['/userinfo'] = () => ({ status: 403, json: { error: 'no', error_description: HOSTILE } })
+    for (const token of ['a secret token\nof the provider', 'a secret token \u2192', 'a secret token']) {
+      const browser = newBrowser()
+      const sent = await app.begin(browser, newPkce())
+      fake.paths['/token'] = async () => {
+        const idToken = await fake.idToken({ claims: { nonce: sent.get('nonce') } })
+        return { json: { access_token: token, token_type: 'Bearer', id_token: idToken } }
+      }
+      expect((await app.comeBack(browser, sent)).location).toContain('code=hk_sc_')
+    }
+    expect(service.logs()).toContain('a provider did not say more of its user')
+    expect(service.logs()).toContain('something in its answer is of a wrong type or form')
+    expect(service.logs()).not.toContain('a secret token')
+    expect(service.logs()).not.toContain('forged')
+  })
+
   test('is shown to nobody if the browser has no flow', async () => {
     const back = await newBrowser().visit(
       `${app.record.callbackUrl}?${new URLSearchParams({ error: HOSTILE, error_description: HOSTILE, state: HOSTILE })}`,

@@ -38,11 +38,15 @@ function codeOf(error: unknown): string | undefined {
 /** The form of an error code (RFC 6749, section 5.2). */
 const ERROR_CODE = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/
 
+/** An error of the library names its code. One of the platform may quote what it was given, such as an access token. */
+const isPlain = (error: Error) => error instanceof TypeError && !('code' in error)
+
 /** For the operator: what was wrong. Of what the provider or the browser sent only an error code, never its description. */
-function problemOf(error: Error): object {
+export function problemOf(error: Error): object {
   if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError)
     return { problem: ERROR_CODE.test(error.error) ? error.error : 'an error code in a form that is not allowed' }
   if (error instanceof HttpError) return { problem: error.code, details: error.details.map(({ code }) => code) }
+  if (isPlain(error)) return { problem: 'something in its answer is of a wrong type or form' }
   const { code } = error as { code?: unknown }
   return { problem: error.message, ...(typeof code === 'string' ? { code } : {}) }
 }
