@@ -1,5 +1,9 @@
-/** What this tab keeps while its person is at a provider. */
-const NAME = 'halfkey.provider'
+/**
+ * What this tab keeps while its person is at a provider. For each app by itself: the pages of all apps share one origin, and one
+ * that a link leads to meanwhile must not take what another one keeps.
+ * @param {string} appId
+ */
+const nameOf = (appId) => `halfkey.provider.${appId}`
 
 /**
  * This page as it is returned to, written as browsers write it, with the app first.
@@ -14,19 +18,23 @@ export function pageUrl(appId) {
 
 /** @typedef {{ codeVerifier: string, redirectUrl: string }} Kept */
 
-/** @param {Kept} kept */
-export function markReturn(kept) {
-  sessionStorage.setItem(NAME, JSON.stringify(kept))
+/**
+ * @param {string} appId
+ * @param {Kept} kept
+ */
+export function markReturn(appId, kept) {
+  sessionStorage.setItem(nameOf(appId), JSON.stringify(kept))
 }
 
 /**
  * What was kept, once.
+ * @param {string} appId
  * @returns {Kept | null}
  */
-export function takeReturn() {
+export function takeReturn(appId) {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(NAME) ?? 'null')
-    sessionStorage.removeItem(NAME)
+    const kept = JSON.parse(sessionStorage.getItem(nameOf(appId)) ?? 'null')
+    sessionStorage.removeItem(nameOf(appId))
     return kept
   } catch {
     return null

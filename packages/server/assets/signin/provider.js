@@ -51,7 +51,7 @@ async function leaveFor(page, id) {
     redirectUrl,
     codeChallenge,
   })
-  markReturn({ codeVerifier, redirectUrl })
+  markReturn(page.config.appId, { codeVerifier, redirectUrl })
   location.assign(authorizationUrl)
   // Until the browser has left, the button stays busy.
   await new Promise(() => undefined)
@@ -63,7 +63,7 @@ async function leaveFor(page, id) {
  * @returns {boolean} whether there was one
  */
 export function resumeProvider(page) {
-  const kept = takeReturn()
+  const kept = takeReturn(page.config.appId)
   const query = new URLSearchParams(location.search)
   // Ours are the last ones: a link to this page may have others before them.
   const [code, error] = [query.getAll('code').at(-1), query.getAll('error').at(-1)]

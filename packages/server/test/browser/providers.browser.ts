@@ -55,3 +55,23 @@ test('who refuses at the provider is told that they are not signed in, and can t
   await page.getByRole('heading', { name: 'Sign in faster next time' }).waitFor()
   expect((await tenant.get('/users')).body.total).toBe(1)
 })
+
+test('a link to the page of another app does not take up what this tab keeps, nor show the address of the first app', async () => {
+  const { ada, page, tenant } = await arriveWithProvider('third')
+  const other = await stage.service.newTenant()
+  await page.route('**/signin/providers/**', (route) =>
+    route.fulfill({
+      contentType: 'text/html',
+      body: '<!doctype html><title>x</title><h1>On the way to the provider</h1>',
+    }),
+  )
+  await page.getByRole('button', { name: 'Continue with Acme ID' }).click()
+  await page.getByRole('heading', { name: 'On the way to the provider' }).waitFor()
+  await openSignIn(ada, stage.service, other, { code: 'hk_sc_of_somebody_else' })
+  await page.getByRole('button', { name: 'Continue as guest' }).waitFor()
+  expect(page.url()).toContain(other.appId)
+  expect(page.url()).not.toContain('code=')
+  expect(await page.evaluate((name) => sessionStorage.getItem(name), `halfkey.provider.${tenant.appId}`)).toContain(
+    'codeVerifier',
+  )
+})
