@@ -12,7 +12,7 @@ export const WHEN: Record<EventType, string> = {
   'wallet.created': 'When a wallet is recorded, whatever its custody.',
   'wallet.ready': 'When its party is on the ledger: on the embedded ledger together with `wallet.created`.',
   'wallet.signature_required':
-    'When a ledger beyond a network has prepared the party of a `shared` or `self_custody` wallet, and again each time that nobody has signed until `expiresAt`. Sign at `/wallets/:id/onboarding`.',
+    'When a ledger that is reached over a network has prepared the party of a `shared` or `self_custody` wallet, and again each time that nobody has signed until `expiresAt`. Sign at `/wallets/:id/onboarding`.',
   'wallet.failed': 'When the ledger refuses the party for good.',
   'wallet.frozen':
     'By `POST /wallets/:id/freeze`, and when a guest session ends unconverted. A second time emits nothing.',
@@ -52,7 +52,7 @@ export const WHEN: Record<EventType, string> = {
   'tx.submitted': 'When a signed transaction is handed to the ledger.',
   'tx.completed': 'When the ledger has it for good. `operations` says what was done, `updateId` and `offset` where.',
   'tx.completed_late':
-    'When a ledger beyond a network executes what it had given up, together with `tx.completed`. What it took of the caps is charged again, even beyond them. Never on the embedded ledger.',
+    'When a ledger that is reached over a network executes what it had given up, together with `tx.completed`. What it took of the caps is charged again, even beyond them. Never on the embedded ledger.',
   'tx.failed': 'When it is certain that it did not and will not happen. What it reserved is free again.',
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',

@@ -46,7 +46,7 @@ export function walletsOf({ one, list }: Calls) {
       one('get', '/wallets/{id}/custody', { path: { id } }, options),
 
     /**
-     * Gets how far the party of the user's own wallet is, and what its key has to sign: on ledgers beyond a network only.
+     * Gets how far the party of the user's own wallet is, and what its key has to sign: only on ledgers that are reached over a network.
      * @throws not_found
      */
     onboarding: (id: string, options?: RequestOptions): Promise<WalletOnboarding> =>

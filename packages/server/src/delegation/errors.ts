@@ -52,7 +52,7 @@ export const DELEGATED_SESSION_ERRORS = {
   delegated_session_expired: [410, 'This delegated session has expired.'],
   delegated_session_exhausted: [410, 'This delegated session has no uses left.'],
   approval_expired: [410, "The wallet's owner did not decide in time. Execute again with another commandId."],
-  approval_canceled: [410, 'The session ended before the wallet’s owner decided.'],
+  approval_canceled: [410, "The session ended before the wallet's owner decided."],
   prepared_expired: [410, 'This transaction has expired. Execute again with another commandId.'],
   template_unknown: [400, 'This ledger has no template with this id.'],
   choice_unknown: [400, 'The template has no choice with this name.'],

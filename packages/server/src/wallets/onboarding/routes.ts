@@ -8,7 +8,7 @@ export const onboardingRoutes: Route[] = [
     {
       summary: "Get how far a wallet's party is",
       description:
-        'For the current user’s own wallet. On a ledger beyond a network, a `shared` or `self_custody` wallet is `pending` until its key has signed for its party: `toSign` says what.',
+        'For the current user’s own wallet. On a ledger that is reached over a network, a `shared` or `self_custody` wallet is `pending` until its key has signed for its party: `toSign` says what.',
       callers: currentUser(),
       params: IdParam,
       reply: one(WalletOnboarding),

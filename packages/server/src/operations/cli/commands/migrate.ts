@@ -7,7 +7,7 @@ export const migrate = defineCommand({
   name: 'migrate',
   summary: "Update the database's schema to this release",
   details: `You can run it several times at once: one run applies the migrations, the others wait. A schema of a newer release stays unchanged.
-With --grant-to, a role that does not own the tables gets what the service needs, and no more: it cannot change what is immutable, or change or delete updates of the ledger. Run it so for every release, as the owner.`,
+With --grant-to, a role that does not own the tables gets what the service needs, and no more: it cannot change what is immutable, or change or delete updates of the ledger. Run it with this option for every release, as the owner.`,
   options: (command) => command.option('--grant-to <role>', 'the role as which the service connects'),
   async run({ grantTo }, context) {
     const { deps, migrated: applied = [], close } = await context.openDeps({ migrate: true })

@@ -51,7 +51,7 @@ async function findAllReturned(deps: Deps, progress: Progress): Promise<BadRecor
 export const recordsVerify = defineCommand({
   name: 'records verify',
   summary: 'Check every record that says who may use a key',
-  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Also lists API keys, sessions and wallets that the audit log says were revoked or frozen and whose rows say that they were not: somebody put them back. Where records without a MAC are refused, they are listed too. Changes no record.`,
+  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Also lists API keys, sessions and wallets that the audit log says were revoked or frozen and whose rows say that they were not: somebody put them back. Records without a MAC are listed too where they are refused. Changes no record.`,
   async run(_, context) {
     const found = await withDeps(context, async (deps, progress) => {
       const bad: BadRecord[] = []
