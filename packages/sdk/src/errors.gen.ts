@@ -14,7 +14,7 @@ export interface ApiErrors {
   api_key_not_active: 409
   /** The app has users. Delete them first, or delete them together with the app with ?force=true. */
   app_not_empty: 409
-  /** The session ended before the wallet’s owner decided. */
+  /** The session ended before the wallet's owner decided. */
   approval_canceled: 410
   /** This approval was decided before. */
   approval_decided: 409
