@@ -9,12 +9,12 @@ import { button, notice, runner } from './ui.js'
 const URL_CHARS_MAX = 2_048
 
 /** Why a provider's sign-in came back without one. The rest is told in general words. */
-const REFUSALS = {
-  access_denied: 'You did not continue there, so you are not signed in. You can try again.',
-  identity_unknown: 'No account here belongs to that one. Sign in another way.',
-  user_suspended: 'This account is suspended. Please contact the app’s support.',
-  guest_expired: 'This guest session has ended. Go back and start again.',
-}
+const REFUSALS = new Map([
+  ['access_denied', 'You did not continue there, so you are not signed in. You can try again.'],
+  ['identity_unknown', 'No account here belongs to that one. Sign in another way.'],
+  ['user_suspended', 'This account is suspended. Please contact the app’s support.'],
+  ['guest_expired', 'This guest session has ended. Go back and start again.'],
+])
 
 /**
  * A button for each provider.
@@ -77,7 +77,7 @@ export function resumeProvider(page) {
   }
   history.replaceState(null, '', kept.redirectUrl)
   if (code === undefined) {
-    showSignIn(page, { still: true, said: REFUSALS[error ?? ''] ?? 'That sign-in did not work. Please try again.' })
+    showSignIn(page, { still: true, said: REFUSALS.get(error ?? '') ?? 'That sign-in did not work. Please try again.' })
     return true
   }
   finish(page, { code, ...kept })
