@@ -49,6 +49,10 @@ describe('a database that went back to an earlier state', () => {
     expectStatus(await key(`/api-keys/${id}`, 'DELETE'), 200)
     expectStatus(await key(`/delegated-sessions/${known.session.id}`, 'DELETE'), 200)
     expectError(await call(second.url, 'GET', '/v1/users', { key: revoked }), 401, 'api_key_invalid')
+    await eventually('the audit log of it', async () => {
+      const revocations = `select from audit_entries where tenant_id = $1 and action in ('api_key.revoked', 'delegated_session.revoked')`
+      return (await second.sql(revocations, [tenant.tenantId])).length === 2
+    })
     await second.stop()
     installation.use(backup)
     service = await installation.start()
