@@ -122,6 +122,7 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   await page.getByRole('alertdialog', { name: 'Revoke all sessions of this wallet?' }).waitFor()
   await dash.look('wallet-revoke-all')
   await button(page, 'Cancel').click()
+  await page.getByRole('alertdialog').waitFor({ state: 'hidden' })
   const active = `/delegated-sessions?wallet_id=${ada.walletId}&status=active`
   expect((await tenant.get(active)).body.total).toBe(1)
   await button(page, 'Revoke all sessions').click()
@@ -135,6 +136,7 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   await page.getByRole('alertdialog', { name: 'Freeze this wallet?' }).waitFor()
   await dash.look('wallet-freeze')
   await button(page, 'Cancel').click()
+  await page.getByRole('alertdialog').waitFor({ state: 'hidden' })
   expect((await dataOf(tenant, `/wallets/${ada.walletId}`)).status).toBe('ready')
   await button(page, 'Freeze').click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Freeze' }).click()
