@@ -1,13 +1,13 @@
 /** What an adapter of the crash test implements: a service that pays for agents, as whole processes. */
 
-/** What came of one payment, for whoever asked for it. `unknown`: no answer, or none that says. */
+/** The outcome of a payment, as its answer says. `unknown`: there was no answer, or it does not say. */
 export type Outcome = 'paid' | 'refused' | 'unknown'
 
 /** How much is allowed, and to whom. */
 export interface Allowance {
   /** How many single units of the money may leave the wallet. */
   cap: number
-  /** Agents of the wallet, each with a token of its own. */
+  /** Agents of the wallet, each with a separate token. */
   agents: number
   /** Whether the cap is one of the whole wallet; otherwise each agent has it. */
   of: 'wallet' | 'agent'

@@ -45,7 +45,7 @@ async function takeFlow(deps: Deps, row: ProviderRow, text: string) {
   return flow === undefined || flow.over || flow.data.providerId !== row.id ? undefined : flow
 }
 
-/** Sends a browser to the provider: with a secret of its own, to which the answer is bound. */
+/** Sends a browser to the provider, with a new secret in a cookie. The answer is bound to it. */
 async function toProvider(
   deps: Deps,
   { headers }: PlainRequest,

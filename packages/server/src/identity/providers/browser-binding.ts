@@ -14,7 +14,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>
 const isSecure = ({ config }: Pick<Deps, 'config'>) => publicUrl(config).startsWith('https:')
 
 /**
- * Each flow has a cookie of its own, so that several tabs can sign in at once. `__Host-` keeps other hosts of the domain from
+ * Each flow has a separate cookie, so that several tabs can sign in at once. `__Host-` keeps other hosts of the domain from
  * setting one; only development has no https.
  */
 const prefixOf = (deps: Pick<Deps, 'config'>) => `${isSecure(deps) ? '__Host-' : ''}halfkey_provider_`

@@ -34,7 +34,7 @@ export function createStored({ storage, codec, log, metrics, now }: StoredOption
   let seen: Stored = { kind: 'unread' }
   let busy: Promise<void> | undefined
   let readAt = Number.NEGATIVE_INFINITY
-  /** What failed last, and is not mended yet. */
+  /** What failed last, and still fails. */
   const failures = new Map<Operation, { at: number; cause: string }>()
   metrics.floorFailures.inc({ operation: 'read' }, 0)
   metrics.floorFailures.inc({ operation: 'write' }, 0)
