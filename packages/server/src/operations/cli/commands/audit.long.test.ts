@@ -36,13 +36,13 @@ async function halfkey(...args: string[]) {
 
 const verify = (tenant: Tenant, ...more: string[]) => halfkey('audit', 'verify', '--tenant', tenant.tenantId, ...more)
 
-/** A tenant with a log of at least ten entries, the last one being there. */
+/** A tenant with a log of at least ten entries, which ends with seven of users; the last one is there. */
 async function newLog(): Promise<Tenant> {
   const tenant = await service.newTenant()
+  await eventually('the note', async () => (await tenant.get('/audit-log?action=tenant.created')).body.total === 1)
   for (let n = 0; n < 6; n += 1) await tenant.post('/users', { name: `User ${n}` })
   const last = (await tenant.post('/users', {})).body.data.id
   await eventually('the last entry', async () => (await tenant.get(`/audit-log?target=${last}`)).body.total === 1)
-  await eventually('the note', async () => (await tenant.get('/audit-log?action=tenant.created')).body.total === 1)
   return tenant
 }
 
