@@ -1,6 +1,6 @@
 import { IdParam, list, one, portalToken, type Route, route } from '../../platform/http/route.ts'
 import { getDelivery, listDeliveries, retryDelivery } from './deliveries.ts'
-import { checkChoice, checkTestType } from './portal.ts'
+import { checkChoice, checkTestType } from './portal-choice.ts'
 import {
   CreatePortalWebhook,
   PortalDelivery,

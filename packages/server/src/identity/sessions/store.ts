@@ -5,7 +5,7 @@ import { eventWritesIf, type StoredEvent } from '../../platform/events/events.ts
 import type { CurrentUser, Page } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import type { AccessClaims } from '../../platform/security/access-token.ts'
-import { guestOver } from '../../platform/security/current-user.ts'
+import { guestOver } from '../../platform/security/guest-over.ts'
 import {
   readJoined,
   readRecord,

@@ -1,10 +1,11 @@
-import { type Sql, sql } from '../db/db.ts'
+import { sql } from '../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { fail, invalid, notFoundField } from '../http/errors.ts'
 import type { Caller, CurrentUser, Delegate, UserUse } from '../http/route.ts'
 import { isId } from '../ids.ts'
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows, delegateTokenHash } from './api-key.ts'
+import { guestOver } from './guest-over.ts'
 import { readJoined } from './records/access.ts'
 import { recordColumns } from './records/kind.ts'
 import { USER_RECORD } from './records/user-record.ts'
@@ -13,11 +14,6 @@ import { USER_RECORD } from './records/user-record.ts'
 export interface UserHeaders {
   authorization?: string | undefined
   'x-user-id'?: string | string[] | undefined
-}
-
-/** Whether `g`, a row of guests or null, is a guest session that has ended, even if it is not swept yet. */
-export function guestOver(now: Date): Sql {
-  return sql`coalesce(g.status = 'expired' or (g.status = 'active' and g.expires_at <= ${now}), false)`
 }
 
 /** Checks a session that may have ended. @returns whether its guest has ended @throws session_revoked, user_suspended */
