@@ -112,3 +112,34 @@ test('a start does not wait when waiting cannot help', async () => {
   await expect(openFirstConnection(wrong)).rejects.toMatchObject({ code: '3D000' })
   await wrong.close()
 })
+
+test('rows have the columns that a table has now, on a connection that has read it before', async () => {
+  const one = openDatabase({
+    connection: { connectionString: database.url },
+    connectionsMax: 1,
+    applicationName: 'test',
+    log: openLog('silent').log,
+  })
+  const read = () => one.query(sql`select * from shapes where n < 3 order by n`)
+  try {
+    await one.run(sql`create table shapes (n int8, word text, at timestamptz)`)
+    expect([await read(), await read()]).toEqual([[], []])
+    await one.run(sql`insert into shapes values (1, null, null), (2, 'two', '2026-01-02T03:04:05Z')`)
+    const rows = [
+      { n: 1, word: null, at: null },
+      { n: 2, word: 'two', at: new Date('2026-01-02T03:04:05Z') },
+    ]
+    expect([await read(), await read(), await read()]).toEqual([rows, rows, rows])
+    await one.run(sql`alter table shapes drop column word, add column size integer default 7`)
+    const changed = rows.map(({ n, at }) => ({ n, at, size: 7 }))
+    expect([await read(), await read()]).toEqual([changed, changed])
+    const divide = (by: number) => one.query(sql`select 6 / ${by}::integer as times, 'x' as letter`)
+    expect(await divide(2)).toEqual([{ times: 3, letter: 'x' }])
+    await expect(divide(0)).rejects.toThrow('division by zero')
+    expect(await divide(3)).toEqual([{ times: 2, letter: 'x' }])
+    await one.run(sql`alter table shapes alter column size type text`)
+    expect((await read())[0]).toEqual({ ...changed[0], size: '7' })
+  } finally {
+    await one.close()
+  }
+})

@@ -18,6 +18,7 @@ import {
   type Sql,
   sql,
 } from './db.ts'
+import { askDescribedOnce } from './described-once.ts'
 import { requireWritable } from './servers.ts'
 
 interface Result {
@@ -49,16 +50,18 @@ function statements(execute: (statement: Sql) => Promise<Result>) {
  * Sends statements under names that a change of tables makes new: where a pooler keeps prepared statements, those from
  * before the change outlast every connection of ours.
  */
-function createAsker() {
+function createAsker({ connection, readOnly }: DatabaseOptions) {
+  // Whether a replica's address is a pooler's is not known.
+  const isOwnSession = connection.pooled !== true && readOnly !== true
   let mark = ''
   return {
     mark: () => mark,
-    ask: (client: pg.ClientBase, { text, values, name }: Sql): Promise<Result> =>
-      client.query({
-        text: mark === '' ? text : `/* ${mark} */ ${text}`,
-        values: values as unknown[],
-        ...(name === '' ? {} : { name: `${name}${mark}` }),
-      }),
+    ask(client: pg.ClientBase, { text, values, name }: Sql): Promise<Result> {
+      const config = { text: mark === '' ? text : `/* ${mark} */ ${text}`, values: values as unknown[] }
+      if (name === '') return client.query(config)
+      const named = { ...config, name: `${name}${mark}` }
+      return isOwnSession ? askDescribedOnce(client, named) : client.query(named)
+    },
     /** Whether the statement, sent under `sent`, is worth another try. */
     renew(error: unknown, sent: string): boolean {
       if (!isStalePlan(error)) return false
@@ -264,7 +267,7 @@ async function attempt<T>(
 /** Opens a pool. A broken connection is dropped and logged; the next statement gets a new one. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { pool, take, judge, close } = openPool(options)
-  const { ask, mark, renew } = createAsker()
+  const { ask, mark, renew } = createAsker(options)
   const begin = beginText(options)
   const { records = NO_RECORDS } = options
 
