@@ -298,6 +298,10 @@ export interface Use {
 /** What became of a use: written, or nothing was, because this was not as it had been read any more. */
 export type WriteOutcome = 'written' | 'changed' | { spending: SpendingRow }
 
+/** What a use is written on. Of a row with all columns, PostgreSQL would copy them all. */
+const DECIDED_ON = sql`
+  wallet_id, version, mac, status, expires_at, user_status, user__mac, guest_over, frozen, wallet_status, wallet__mac, generation`
+
 export async function writeUse(db: Db, use: Use): Promise<WriteOutcome> {
   const { before, ledger, transaction, events, now, counted } = use
   const after = await resealed(db, SESSION_RECORD, use.after)
@@ -305,7 +309,8 @@ export async function writeUse(db: Db, use: Use): Promise<WriteOutcome> {
   const happened = sql`(select true from applied)`
   const readAt = performance.now()
   const row = await db.one<{ written: boolean }>(sql`
-    with ${queued(reach, before.id)}, locked as materialized (${lockedLive(now, reach, sql`for update of s`, alone)}),
+    with ${queued(reach, before.id)}, locked as materialized (
+      select ${DECIDED_ON} from (${lockedLive(now, reach, sql`for update of s`, alone)}) l),
     ${counted === null ? sql`` : sql`${lockedSpending(before.tenant_id)},`}
     held as materialized (
       select true from locked

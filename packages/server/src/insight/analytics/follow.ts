@@ -10,6 +10,7 @@ import {
   dayOf,
   type Gathered,
   gatherCounts,
+  READ_TYPES,
   recordActive,
 } from './counters.ts'
 import * as store from './store.ts'
@@ -59,7 +60,7 @@ async function fold(tx: Db, tenantId: Id<'ten'>, events: readonly FeedEvent[]): 
 }
 
 /** Counts events by the day on which they happened. */
-export const analyticsFollower: Follower = { name: FOLLOWER, asyncCommit: true, fold }
+export const analyticsFollower: Follower = { name: FOLLOWER, asyncCommit: true, bodiesOf: READ_TYPES, fold }
 
 /** Counts deliveries and requests by the day on which they ended, and users who were imported without events. */
 export const analyticsCounters: CounterSink = {

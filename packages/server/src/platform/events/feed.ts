@@ -20,7 +20,7 @@ export interface FeedEvent {
   id: Id<'evt'>
   appId: Id<'app'> | null
   type: EventType
-  /** The envelope as it is sent: `data` stands in it. */
+  /** The envelope as it is sent: `data` stands in it. Empty where the follower does not read it. */
   body: string
   createdAt: Date
   context: EventContext
@@ -36,6 +36,8 @@ export interface Follower {
   name: string
   /** What a crash of the database undoes is only folded again, cursor and all, so its commits need not wait for the disk. */
   asyncCommit?: boolean
+  /** The types of which it reads the body: a body is most of an event. Default: all. */
+  bodiesOf?: readonly EventType[]
   /** Before that transaction, for example to open a key: a key provider may be a network away. */
   prepare?(db: Db, tenantId: Id<'ten'>): Promise<void>
   /** In the transaction that moves the cursor. Reads and writes nothing but the database. */
@@ -53,14 +55,16 @@ type FeedRow = Omit<FeedEvent, 'seq' | 'type'> & { head: number; seq: number | n
  * The events after `after` in a tenant's feed that are derived from, in its order, and how far this reached. Events past
  * their retention are not there.
  */
-async function readFeed(tx: Db, tenantId: Id<'ten'>, after: number, limit: number) {
+async function readFeed(tx: Db, { bodiesOf }: Follower, tenantId: Id<'ten'>, after: number, limit: number) {
   // `limit`: each event is looked up by its key. Old statistics would have the planner read all of the tenant's for each.
   const isCustom = sql`(e.context -> 'custom') is not null`
+  const hasBody = bodiesOf === undefined ? sql`true` : sql`e.type = any (${bodiesOf}::text[])`
   const rows = await tx.query<FeedRow>(sql`
     select h.seq as head, e.* from feed_heads h left join lateral (
       select f.seq, e.* from feed f cross join lateral (
         select e.id, e.app_id as "appId", e.type, e.created_at as "createdAt", ${isCustom} as custom,
-          case when not (${isCustom}) then e.body end as body, case when not (${isCustom}) then e.context end as context
+          case when not (${isCustom}) then case when ${hasBody} then e.body else '' end end as body,
+          case when not (${isCustom}) then e.context end as context
         from events e where e.tenant_id = f.tenant_id and e.id = f.event_id limit 1) e
       where f.tenant_id = h.tenant_id and f.seq > ${after} order by f.seq limit ${limit}) e on true
     where h.tenant_id = ${tenantId} order by e.seq`)
@@ -82,7 +86,7 @@ async function foldSome(tx: Db, follower: Follower, tenantId: Id<'ten'>): Promis
     where tenant_id = ${tenantId} and follower = ${follower.name} for update skip locked`)
   // Another process is at it.
   if (cursor === undefined) return false
-  const { seq, full, events } = await readFeed(tx, tenantId, cursor.seq, EVENTS_A_FOLD)
+  const { seq, full, events } = await readFeed(tx, follower, tenantId, cursor.seq, EVENTS_A_FOLD)
   if (events.length > 0) await follower.fold(tx, tenantId, events)
   await tx.run(sql`
     update feed_cursors set seq = ${seq} where tenant_id = ${tenantId} and follower = ${follower.name} and seq < ${seq}`)

@@ -92,6 +92,7 @@ async function takeUsersOver(tx: Db, deps: Deps, tenantId: Id<'ten'>): Promise<v
 export function usageFollower(deps: Deps): Follower {
   return {
     name: 'usage',
+    bodiesOf: [],
     async fold(tx, tenantId, events) {
       const counted = events.flatMap(({ type, createdAt }): Counted[] => {
         const meter = COUNTED_EVENTS[type]
