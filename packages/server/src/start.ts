@@ -33,6 +33,7 @@ import { createEnforcement } from './platform/security/records/enforcement.ts'
 import { forReplica, type RecordKeeper } from './platform/security/records/keeper.ts'
 import { createRecordKeeper } from './platform/security/records/records.ts'
 import { createRevocations } from './platform/security/revocations.ts'
+import { createSigners, readSigners } from './platform/security/signers/signers.ts'
 import { createSigningKeys } from './platform/security/signing-keys.ts'
 import { createThreads } from './platform/security/threshold/threads.ts'
 import { openFloor } from './start-floor.ts'
@@ -135,6 +136,14 @@ function openPools(config: Config, connection: Connection, log: Logger, records:
   return { api, engine, async_commit: asyncCommit, probe, ...(replica === null ? {} : { replica }) }
 }
 
+const openKeys = (config: Config, role: 'all' | 'api' | 'worker' | 'tool') =>
+  openKeyFile(config.kekFile as string, {
+    create: config.env === 'development' || config.kek !== null,
+    service: config.kek,
+    // A command may be the one that has the key wrapped.
+    plain: config.kek === null || role === 'tool',
+  })
+
 /** Opens database, keys and all that `Deps` holds. Nothing runs yet. */
 export async function openParts(
   config: Config,
@@ -143,12 +152,7 @@ export async function openParts(
   options: StartOptions = {},
 ): Promise<Parts> {
   const [ledgers, payments] = [await readLedgers(config), await openPayments(config)]
-  const keys = await openKeyFile(config.kekFile as string, {
-    create: config.env === 'development' || config.kek !== null,
-    service: config.kek,
-    // A command may be the one that has the key wrapped.
-    plain: config.kek === null || role === 'tool',
-  })
+  const keys = await openKeys(config, role)
   const database = await openAndMigrate(config, role, log)
   const now = options.now ?? (() => new Date())
   const metrics = createMetrics()
@@ -167,8 +171,10 @@ export async function openParts(
   const pools = openPools(config, database.pooled, log, records)
   const { api: db, engine: engineDb, async_commit: asyncCommitDb, probe: probeDb, replica: replicaDb } = pools
   const [threads, jsonSchemas] = [createThreads(), createJsonSchemas(log)]
+  const signers = createSigners(readSigners(config.signers ?? ''))
   const close = async () => {
     keys.close()
+    signers.close()
     await Promise.all([threads.close(), jsonSchemas.close()])
     await Promise.all(Object.values(pools).map((pool) => pool.close()))
     await database.close()
@@ -201,9 +207,10 @@ export async function openParts(
       serves: role !== 'tool',
     }),
     egress,
+    signers,
     auth: createAuthenticator({ db, log, now }),
     // Not by the requests' pool: a request that signs a token may hold one of its connections and must not wait for another.
-    signingKeys: createSigningKeys({ db: probeDb, keys, log, now }),
+    signingKeys: createSigningKeys({ db: probeDb, keys, signers, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
     quotas: payments === null ? UNLIMITED : createQuotas({ now }),

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { floorAddress } from './floor/address.ts'
+import { signerAddresses } from './security/signers/signers.ts'
 import { kinds, type Setting } from './settings.ts'
 
 const MINUTE_MS = 60_000
@@ -81,6 +82,11 @@ export const SETTINGS = {
     env: 'HALFKEY_KEK_LIFETIME',
     parse: kinds.orNull(kinds.duration(10_000, 30 * DAY_MS)),
     doc: 'How long a process uses a key until the key service must unwrap it again. Not set: as long as the process runs.',
+  },
+  signers: {
+    env: 'HALFKEY_SIGNERS',
+    parse: kinds.orNull(signerAddresses),
+    doc: 'Ed25519 keys that stay in a hardware module: `<use>:pkcs11:<RFC 7512 URI>`, separated by spaces. A use is `token` (access tokens) or `identity` (what clients pin). See [Signing in a hardware module](key-services.md#signing-in-a-hardware-module).',
   },
   records: {
     env: 'HALFKEY_RECORDS',

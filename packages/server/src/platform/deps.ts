@@ -20,6 +20,7 @@ import type { KeyProvider } from './security/key-provider.ts'
 import type { Enforcement } from './security/records/enforcement.ts'
 import type { RecordKind } from './security/records/kind.ts'
 import type { Revocations } from './security/revocations.ts'
+import type { Signers } from './security/signers/signers.ts'
 import type { SigningKeys } from './security/signing-keys.ts'
 import type { Threads } from './security/threshold/threads.ts'
 
@@ -42,6 +43,8 @@ export interface Deps {
   recordKinds: readonly RecordKind[]
   egress: Egress
   auth: Authenticator
+  /** Keys outside this process that it may sign with. */
+  signers: Signers
   signingKeys: SigningKeys
   revocations: Revocations
   limiter: RateLimiter

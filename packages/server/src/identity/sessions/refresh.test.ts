@@ -1,7 +1,9 @@
+import { createPrivateKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { type Id, newId } from '../../platform/ids.ts'
+import { open } from '../../platform/security/crypto.ts'
 import { newRefreshToken } from './refresh-token-format.ts'
 import { dump, eventsOf, newApp, type Person, personOf, publishableKey, signInAs } from './sessions.fixture.ts'
 
@@ -268,7 +270,9 @@ test('a database dump and the log hold no token, nor what makes one', async () =
   const next = await refreshed(tenant, keyed.body.data.refreshToken)
   const key = await service.deps.signingKeys.current()
   const secret = key.refreshKey.export()
-  const { d } = key.privateKey.export({ format: 'jwk' })
+  const [row] = await service.sql<{ private_key_sealed: Buffer }>('select * from signing_keys where id = $1', [key.id])
+  const pkcs8 = await open(service.deps.keys, row?.private_key_sealed as Buffer, ['signing key', 'private', key.id])
+  const { d } = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' })
   const secrets = [
     ...[ada, keyed.body.data, next].flatMap(({ refreshToken, accessToken }) => [
       refreshToken.split('.')[3],

@@ -34,6 +34,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   migrations: 'all',
   passkeys: ['app_id', 'user_id', 'credential_id', 'public_key'],
   sessions: ['app_id', 'user_id', 'weak', 'is_new_user'],
+  signing_keys: ['public_key', 'remote_public_key'],
   transactions: ['app_id', 'user_id', 'wallet_id', 'party_id', 'delegated_session_id', 'ledger', 'command_id'],
   users: ['app_id', 'party_id'],
   wallets: ['app_id', 'user_id', 'ledger', 'custody', 'party_id', 'curve', 'key_origin'],

@@ -4,6 +4,7 @@ import pLimit from 'p-limit'
 import { z } from 'zod'
 import { createKeyedMutex } from '../concurrency/keyed-mutex.ts'
 import type { Deps } from '../deps.ts'
+import { signTokens } from '../security/access-token.ts'
 import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
@@ -124,6 +125,17 @@ async function read(deps: Deps, route: Route, input: Input<never, never, never, 
 
 /** An endpoint, ready to answer: its validators and serialiser compiled, its checks in the contract's order. */
 export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
+  const respond = responder(deps, route)
+  if (route.secret !== true) return respond
+  return async (incoming) => {
+    const outgoing = await respond(incoming)
+    // Here no transaction is open any more.
+    return typeof outgoing.body === 'string' ? { ...outgoing, body: await signTokens(deps, outgoing.body) } : outgoing
+  }
+}
+
+/** The same, with access tokens that may still wait for their signature. */
+function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
   const checkQuery = validator(route.query ?? NOTHING)
   const checkBody = validator(route.body ?? NOTHING)
   const bodyField = (keys: string) => (keys === '' ? 'body' : (route.bodyField?.(keys) ?? keys))

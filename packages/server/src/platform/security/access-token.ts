@@ -1,9 +1,11 @@
-import { randomUUID, sign } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, jwtVerify } from 'jose'
 import { publicUrl } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { fail } from '../http/errors.ts'
 import { type Id, isId } from '../ids.ts'
+import { equalSecrets, hmacSha256Bytes } from './crypto.ts'
+import type { SigningKey } from './signing-keys.ts'
 
 /** What an access token says (RFC 9068, with `amr` and `auth_time` of OpenID Connect). */
 export interface AccessClaims {
@@ -28,14 +30,44 @@ const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
 
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
+/** A JWT (RFC 7519) in the compact form of RFC 7515, section 7.1, over a payload in base64url. */
+async function compact(key: SigningKey, payload: string): Promise<string> {
+  const signed = `${encoded({ alg: ALGORITHM, kid: key.id, typ: 'at+jwt' })}.${payload}`
+  return `${signed}.${(await key.sign(Buffer.from(signed))).toString('base64url')}`
+}
+
+/** What begins an access token that waits for its signature. */
+const UNSIGNED = 'hk_unsigned_'
+const UNSIGNED_FORM = /hk_unsigned_([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{1,3000})\.([A-Za-z0-9_-]{43})/g
+
+/** By the secret of refresh tokens, which nobody outside knows: in its place, no other text gets a signature. */
+const unsignedTag = ({ refreshKey }: SigningKey, payload: string) =>
+  hmacSha256Bytes(refreshKey, `halfkey/v1/unsigned-access-token ${payload}`)
+
 /**
- * Signs an access token: a JWT (RFC 7519) in the compact form of RFC 7515, section 7.1. It signs in this thread, because
- * a signature takes less time than a round trip to another thread, which a library on WebCrypto needs.
+ * Signs the access tokens in an answer that wait for it, once no transaction is open any more. Anything else in it stays as it is.
+ * @throws KeyServiceError
+ */
+export async function signTokens(deps: Deps, body: string): Promise<string> {
+  if (!body.includes(UNSIGNED)) return body
+  let signed = body
+  for (const [text, keyId = '', payload = '', tag = ''] of body.matchAll(UNSIGNED_FORM)) {
+    const key = await deps.signingKeys.find(keyId)
+    if (key === undefined || !equalSecrets(unsignedTag(key, payload), Buffer.from(tag, 'base64url'))) continue
+    // By the key that signs now, if it was replaced since: the one of then may be out of reach.
+    signed = signed.replace(text, await compact(await deps.signingKeys.current(), payload))
+  }
+  return signed
+}
+
+/**
+ * Makes an access token. It is signed in this thread, because a signature takes less time than a round trip to another thread,
+ * which a library on WebCrypto needs. Where the key is in a module outside, a text comes instead that `signTokens` turns into
+ * the token: the caller may be in a transaction, which must not wait for a module.
  */
 export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetimeSeconds: number): Promise<string> {
   const key = await deps.signingKeys.current()
   const now = seconds(deps.now())
-  const header = { alg: ALGORITHM, kid: key.id, typ: 'at+jwt' }
   const payload = {
     iss: publicUrl(deps.config),
     sub: claims.userId,
@@ -50,8 +82,9 @@ export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetime
     auth_time: seconds(claims.signedInAt),
     ...(claims.endsAt === null ? {} : { ends: seconds(claims.endsAt) }),
   }
-  const signed = `${encoded(header)}.${encoded(payload)}`
-  return `${signed}.${sign(null, Buffer.from(signed), key.privateKey).toString('base64url')}`
+  const text = encoded(payload)
+  if (!key.isRemote) return compact(key, text)
+  return `${UNSIGNED}${key.id}.${text}.${unsignedTag(key, text).toString('base64url')}`
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
   randomBytes,
+  sign,
 } from 'node:crypto'
 import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
@@ -16,13 +17,18 @@ import type { KeyProvider } from './key-provider.ts'
 import { isMarked, readToEnd, resealed, sealed, type Versioned } from './records/access.ts'
 import type { RecordRow } from './records/kind.ts'
 import { SIGNING_KEY_RECORD } from './records/signing-key-record.ts'
+import { type Signer, verifierOf } from './signers/signer.ts'
+import { newRemoteKey, type Signers } from './signers/signers.ts'
 
 /** One rotation's keys: Ed25519 for access tokens, an HMAC key for refresh tokens. */
-interface SigningKey {
+export interface SigningKey {
   id: string
   publicKey: KeyObject
-  privateKey: KeyObject
+  /** Whether its private half is outside this process: then nothing is signed in a transaction. */
+  isRemote: boolean
   refreshKey: KeyObject
+  /** Ed25519. @throws KeyServiceError */
+  sign(payload: Buffer): Buffer | Promise<Buffer>
   /** Unix milliseconds; access tokens by it are refused from then on. Null for the newest. */
   retiresAtMs: number | null
 }
@@ -44,7 +50,9 @@ export interface SigningKeys {
 interface KeyRow extends Versioned {
   id: string
   created_at: Date
-  private_key_sealed: Buffer
+  /** Null for a key outside, whose public half (raw) is in `remote_public_key`. */
+  private_key_sealed: Buffer | null
+  remote_public_key: Buffer | null
   refresh_secret_sealed: Buffer
   retires_at: Date | null
   revoked_at: Date | null
@@ -63,15 +71,26 @@ const LOCK = 4_812_570_350
 
 const context = (what: 'private' | 'refresh', id: string) => ['signing key', what, id]
 
-async function newRow(keys: KeyProvider, now: Date): Promise<NewRow> {
-  const id = randomBytes(12).toString('base64url')
+async function newLocalKey(keys: KeyProvider, id: string) {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'der' })
+  const sealedKey = await seal(keys, pkcs8, context('private', id))
+  pkcs8.fill(0)
+  return { public_key: publicKey.export({ type: 'spki', format: 'der' }), private_key_sealed: sealedKey }
+}
+
+/** Seals before any transaction: a key provider may be a network away. @param remote the key to use instead of a new one */
+async function newRow(keys: KeyProvider, now: Date, remote: Signer | null): Promise<NewRow> {
+  const id = randomBytes(12).toString('base64url')
   const secret = randomBytes(32)
+  const key =
+    remote === null
+      ? await newLocalKey(keys, id)
+      : { public_key: verifierOf(remote.publicKey).export({ type: 'spki', format: 'der' }), private_key_sealed: null }
   const row = {
     id,
-    public_key: publicKey.export({ type: 'spki', format: 'der' }),
-    private_key_sealed: await seal(keys, pkcs8, context('private', id)),
+    ...key,
+    remote_public_key: remote?.publicKey ?? null,
     refresh_secret_sealed: await seal(keys, secret, context('refresh', id)),
     created_at: now,
     retires_at: null,
@@ -79,7 +98,6 @@ async function newRow(keys: KeyProvider, now: Date): Promise<NewRow> {
     version: 0,
     mac: null,
   }
-  pkcs8.fill(0)
   secret.fill(0)
   return row
 }
@@ -101,18 +119,23 @@ export interface Rotation {
   previous: string[]
   /** Until when access tokens by the previous ones count; null where they were revoked. */
   retiresAt: Date | null
+  /** The public half (raw) of the key outside that signs from now on; null for a key of this installation. */
+  remote: Buffer | null
 }
 
 /**
  * Makes a new signing key. The ones before it stay published, and their access tokens valid, until the last of them has
- * expired; refresh tokens go on. With `revoke` nothing that they signed counts any more: everybody signs in again.
+ * expired; refresh tokens go on. With `revoke` nothing that they signed counts any more: everybody signs in again. Where
+ * HALFKEY_SIGNERS names a key for tokens, it is that one, unless `local`.
+ * @throws KeyServiceError
  */
 export async function rotateSigningKey(
-  { db, keys, now }: { db: Db; keys: KeyProvider; now(): Date },
-  options: { revoke: boolean },
+  { db, keys, signers, now }: { db: Db; keys: KeyProvider; signers: Signers; now(): Date },
+  options: { revoke: boolean; local?: boolean },
 ): Promise<Rotation> {
   const at = now()
-  const made = await newRow(keys, at)
+  const remote = options.local ? null : await newRemoteKey(signers, 'token')
+  const made = await newRow(keys, at, remote)
   const retiresAt = new Date(at.getTime() + RETIRE_MS)
   return db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
@@ -132,7 +155,12 @@ export async function rotateSigningKey(
       )
     await insertKey(tx, made)
     await recordForInstallation(tx, { now }, { action: 'installation.signing_key_rotated', target: made.id })
-    return { id: made.id, previous: previous.map((row) => row.id), retiresAt: options.revoke ? null : retiresAt }
+    return {
+      id: made.id,
+      previous: previous.map((row) => row.id),
+      retiresAt: options.revoke ? null : retiresAt,
+      remote: made.remote_public_key,
+    }
   })
 }
 
@@ -148,8 +176,8 @@ async function validKeys(db: Db): Promise<KeyRow[]> {
 }
 
 /** The first process creates the first key. */
-async function ensureKey(db: Db, keys: KeyProvider, now: Date): Promise<void> {
-  const made = await newRow(keys, now)
+async function ensureKey(db: Db, keys: KeyProvider, signers: Signers, now: Date): Promise<void> {
+  const made = await newRow(keys, now, await newRemoteKey(signers, 'token'))
   await db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
     if (!(await validKeys(tx)).some((row) => row.retires_at === null)) await insertKey(tx, made)
@@ -157,8 +185,14 @@ async function ensureKey(db: Db, keys: KeyProvider, now: Date): Promise<void> {
 }
 
 /** `now` is the wall clock, for retirement; trust in what was read is counted on the monotonic one. */
-export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Logger; now(): Date }): SigningKeys {
-  const { db, keys, log, now } = options
+export function createSigningKeys(options: {
+  db: Db
+  keys: KeyProvider
+  signers: Signers
+  log: Logger
+  now(): Date
+}): SigningKeys {
+  const { db, keys, signers, log, now } = options
   /** The newest first. */
   let known: SigningKey[] = []
   const opened = new Map<string, Omit<SigningKey, 'retiresAtMs'>>()
@@ -166,20 +200,27 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
   let missedAt = Number.NEGATIVE_INFINITY
   let search: Promise<void> | undefined
 
+  async function openPair({ id, private_key_sealed: sealedKey, remote_public_key: outside }: KeyRow) {
+    if (sealedKey === null) {
+      // The record's MAC covers it, and such a record never counts without one.
+      const publicKey = outside as Buffer
+      const signed = async (payload: Buffer) => (await signers.find('token', publicKey)).sign(payload)
+      return { publicKey: verifierOf(publicKey), isRemote: true, sign: signed }
+    }
+    const pkcs8 = await open(keys, sealedKey, context('private', id))
+    const privateKey = createPrivateKey({ key: pkcs8, type: 'pkcs8', format: 'der' })
+    pkcs8.fill(0)
+    // Not what the database says it is: somebody who writes there could make it verify tokens of their own.
+    const publicKey = createPublicKey(privateKey)
+    return { publicKey, isRemote: false, sign: (payload: Buffer) => sign(null, payload, privateKey) }
+  }
+
   async function openRow(row: KeyRow): Promise<SigningKey> {
     let parts = opened.get(row.id)
     if (parts === undefined) {
-      const pkcs8 = await open(keys, row.private_key_sealed, context('private', row.id))
+      const pair = await openPair(row)
       const secret = await open(keys, row.refresh_secret_sealed, context('refresh', row.id))
-      const privateKey = createPrivateKey({ key: pkcs8, type: 'pkcs8', format: 'der' })
-      parts = {
-        id: row.id,
-        // Not what the database says it is: somebody who writes there could make it verify tokens of their own.
-        publicKey: createPublicKey(privateKey),
-        privateKey,
-        refreshKey: createSecretKey(secret),
-      }
-      pkcs8.fill(0)
+      parts = { id: row.id, ...pair, refreshKey: createSecretKey(secret) }
       secret.fill(0)
       opened.set(row.id, parts)
     }
@@ -190,7 +231,7 @@ export function createSigningKeys(options: { db: Db; keys: KeyProvider; log: Log
     const startedAt = performance.now()
     const rows = await validKeys(db)
     if (!rows.some((row) => row.retires_at === null)) {
-      await ensureKey(db, keys, now())
+      await ensureKey(db, keys, signers, now())
       return read()
     }
     known = await Promise.all(rows.map(openRow))

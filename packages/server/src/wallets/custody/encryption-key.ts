@@ -1,5 +1,4 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
-import { FlattenedSign } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -8,6 +7,7 @@ import type { Caller } from '../../platform/http/route.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import { identityKey } from '../../platform/security/identity-key.ts'
+import type { SigningKey } from '../../platform/security/signing-keys.ts'
 import * as threshold from '../../platform/security/threshold/threshold.ts'
 import { fail } from './errors.ts'
 import type { MpcConfig, SealedToClient, SealedToService } from './schema.ts'
@@ -82,12 +82,25 @@ export async function mpcConfig(deps: Deps, caller: Caller): Promise<MpcConfig> 
   )
   const sealing = { suite: threshold.HPKE_SUITE, tenantId: caller.tenantId, keys }
   const told = { ...sealing, identity: await identityOf(deps, sealing) }
-  const { id, privateKey } = await deps.signingKeys.current()
-  const { protected: head, signature } = await new FlattenedSign(Buffer.from(canonicalJson(told)))
-    .setProtectedHeader({ alg: 'EdDSA', kid: id, typ: 'halfkey-mpc-config' })
-    .sign(privateKey)
-  return { ...told, signature: `${head}..${signature}` }
+  return { ...told, signature: await signatureOf(await deps.signingKeys.current(), canonicalJson(told)) }
 }
+
+/** Signatures by keys outside this process, which may take their time: all answers of a day are equal. */
+const remoteSignatures = new LRUCache<string, string>({ max: 1_000 })
+
+/** A detached JWS (RFC 7515, appendix F) over the text. */
+async function signatureOf(key: SigningKey, text: string): Promise<string> {
+  const head = base64url(JSON.stringify({ alg: 'EdDSA', kid: key.id, typ: 'halfkey-mpc-config' }))
+  const signed = `${head}.${base64url(text)}`
+  const known = remoteSignatures.get(signed)
+  if (known !== undefined) return known
+  const signature = await key.sign(Buffer.from(signed))
+  const made = `${head}..${signature.toString('base64url')}`
+  if (key.isRemote) remoteSignatures.set(signed, made)
+  return made
+}
+
+const base64url = (text: string) => Buffer.from(text).toString('base64url')
 
 async function identityOf(deps: Deps, sealing: object): Promise<MpcConfig['identity']> {
   const { publicKey, pin, previous, sign } = await identityKey(deps)
@@ -96,7 +109,7 @@ async function identityOf(deps: Deps, sealing: object): Promise<MpcConfig['ident
     publicKey: publicKey.toString('hex'),
     pin,
     notAfter,
-    signature: sign('mpc-config', { ...sealing, notAfter }).toString('hex'),
+    signature: (await sign('mpc-config', { ...sealing, notAfter })).toString('hex'),
     previous: previous && {
       publicKey: previous.publicKey.toString('hex'),
       signature: previous.signature.toString('hex'),

@@ -18,6 +18,7 @@ import {
 import { checkLedgers } from '../../doctor/ledgers.ts'
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
 import { checkRecords } from '../../doctor/records.ts'
+import { checkSigners } from '../../doctor/signers.ts'
 import { counted, defineCommand, EXIT } from '../command.ts'
 
 /** A check that fails is reported as a warning and does not prevent the others; what it would have found is `nothing` then. */
@@ -86,6 +87,7 @@ async function examine(): Promise<Finding[]> {
     look('egress', () => checkEgress(config)),
     look('redis', () => checkRedis(config)),
     look('ledgers', () => checkLedgers(config)),
+    look('signers', () => checkSigners(config)),
     lookAtDatabase(config, keyFile.keys),
   ])
   return [...own, ...others.flat()]

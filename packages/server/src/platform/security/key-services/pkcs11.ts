@@ -31,8 +31,8 @@ function readParts(text: string, separator: string): Map<string, string> {
   )
 }
 
-/** @throws KeyServiceAddressError */
-function readAddress(address: string): Pkcs11Address {
+/** Reads what follows `pkcs11:`. @throws KeyServiceAddressError */
+export function readPkcs11Address(address: string): Pkcs11Address {
   const [path = '', query = ''] = address.split('?')
   const [of, how] = [readParts(path, ';'), readParts(query, '&')]
   const [token, object, modulePath] = [of.get('token'), of.get('object'), how.get('module-path')]
@@ -53,7 +53,7 @@ const PROGRAM = new URL(`./pkcs11-process${import.meta.url.slice(import.meta.url
  * call is a process of its own, because such libraries block, may hang or end the process that loads them.
  */
 export async function openPkcs11(address: string): Promise<KeyService> {
-  const parts = readAddress(address)
+  const parts = readPkcs11Address(address)
 
   function call(action: 'wrap' | 'unwrap', bytes: Buffer, context: string): Promise<Buffer> {
     return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ export const ACCEPTED_RESTORE_RECORD = defineRecord({
   key: ['id'],
   owner: 'none',
   versioned: false,
-  alwaysSealed: true,
+  alwaysSealed: { rows: 'true', holds: () => true },
   columns: { epoch: 'bigint', accepted_at: 'time' },
   notAuthority: {},
 })

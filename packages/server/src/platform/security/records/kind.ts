@@ -12,6 +12,12 @@ interface RecordList {
   since: number
 }
 
+/** Some of a table's rows: a condition of SQL, and the same in code. */
+interface Selection {
+  rows: string
+  holds(row: RecordRow): boolean
+}
+
 interface Declaration {
   /** Names it in events, metrics and on the command line, e.g. `delegated_session`. */
   name: string
@@ -42,10 +48,10 @@ interface Declaration {
    * and counts from the generation of the mark `since`.
    */
   sets?: Readonly<Record<string, RecordList>>
-  /** Whether a row without a MAC never counts, because no release wrote any: not even where such records are accepted. */
-  alwaysSealed?: true
-  /** Which rows carry a MAC, where not all do: a condition of SQL, and the same in code. */
-  only?: { rows: string; holds(row: RecordRow): boolean }
+  /** Which rows never count without a MAC, because no release wrote any such: not even where records without one are accepted. */
+  alwaysSealed?: Selection
+  /** Which rows carry a MAC, where not all do. */
+  only?: Selection
 }
 
 /** A table whose rows carry a MAC: declared once, by the slice that owns the table. */

@@ -133,7 +133,7 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
     if (kind.only?.holds(row) === false) return null
     if (row.mac === undefined) throw new Error(`the MAC of a ${kind.name} was not read`)
     if (row.mac === null)
-      return kind.alwaysSealed || (await options.isEnforced(kind.since ?? 1)) ? 'it has no MAC' : null
+      return kind.alwaysSealed?.holds(row) || (await options.isEnforced(kind.since ?? 1)) ? 'it has no MAC' : null
     return hasRightMac(await keyOf(row), kind, row) ? null : 'its MAC is wrong'
   }
 

@@ -49,7 +49,7 @@ export const walkColumns = (kind: RecordKind): string => `${kind.read.join(', ')
 /** Which rows have no MAC and may get one, or a list that does not hold: of what has had them since the given generation of the mark, or earlier. */
 const missing = (kind: RecordKind, upTo = GENERATION) =>
   [
-    ...((kind.since ?? 1) <= upTo && !kind.alwaysSealed ? ['mac is null'] : []),
+    ...((kind.since ?? 1) <= upTo ? [`mac is null and (${kind.alwaysSealed?.rows ?? 'false'}) is not true`] : []),
     ...Object.entries(kind.sets ?? {}).flatMap(([list, set]) =>
       set.since <= upTo ? [`(${holds(list, set)}) is not true`] : [],
     ),

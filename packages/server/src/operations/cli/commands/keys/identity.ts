@@ -28,16 +28,18 @@ export const keysPin = defineCommand({
 export const keysRotateIdentity = defineCommand({
   name: 'keys rotate-identity',
   summary: 'Create a new identity key, and with it a new pin',
-  details: `The old key signs the new one and is then destroyed. Clients that pin the old key follow this one step: give them the new pin before you rotate again.`,
+  details: `Where HALFKEY_SIGNERS names an identity key, it becomes that one. The old key signs the new one and, unless it is in a hardware module, is then destroyed. Clients that pin the old key follow this one step: give them the new pin before you rotate again.`,
   options: (command) =>
-    command.option(
-      '--compromised',
-      'do not let the old key sign the new one. Clients refuse until they are given the new pin. Use it if the old key may have been stolen',
-    ),
-  async run({ compromised = false }, context) {
+    command
+      .option(
+        '--compromised',
+        'do not let the old key sign the new one. Clients refuse until they are given the new pin. Use it if the old key may have been stolen, or is lost with its hardware module',
+      )
+      .option('--local', 'create a key of this installation, although HALFKEY_SIGNERS names one in a hardware module'),
+  async run({ compromised = false, local = false }, context) {
     const data = await withDeps(context, async (deps) => {
       try {
-        return shownKey(await rotateIdentityKey(deps, { compromised }))
+        return shownKey(await rotateIdentityKey(deps, { compromised, local }))
       } catch (error) {
         if (error instanceof IdentityRotationError) throw new CommandError(error.message)
         throw error

@@ -66,21 +66,30 @@ export const keysCreate = defineCommand({
 export const keysRotateSigning = defineCommand({
   name: 'keys rotate-signing',
   summary: 'Create a new key that signs access tokens',
-  details: `Running processes sign with it within a second. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out.`,
+  details: `Running processes sign with it within a second. Where HALFKEY_SIGNERS names a key for tokens, that key signs from now on: set it for every process first. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out.`,
   options: (command) =>
-    command.option(
-      '--revoke-previous',
-      'reject everything that earlier keys signed, including refresh tokens, so that everybody has to sign in again. Use it if a key may have been stolen',
-    ),
-  async run({ revokePrevious: revoke = false }, context) {
-    const { id, previous, retiresAt } = await withDeps(context, (deps) => rotateSigningKey(deps, { revoke }))
+    command
+      .option(
+        '--revoke-previous',
+        'reject everything that earlier keys signed, including refresh tokens, so that everybody has to sign in again. Use it if a key may have been stolen',
+      )
+      .option('--local', 'create a key of this installation, although HALFKEY_SIGNERS names one in a hardware module'),
+  async run({ revokePrevious: revoke = false, local = false }, context) {
+    const { id, previous, retiresAt, remote } = await withDeps(context, (deps) =>
+      rotateSigningKey(deps, { revoke, local }),
+    )
     const names = previous.join(', ') || 'none'
     const before = revoke
       ? `Revoked: ${names}. Everybody has to sign in again.`
       : `Published until ${retiresAt?.toISOString()}: ${names}.`
     return {
-      data: { id, previous, retiresAt, revoked: revoke },
-      lines: [`Signing key ${id} is the current one.`, before],
+      data: { id, previous, retiresAt, revoked: revoke, remotePublicKey: remote?.toString('hex') ?? null },
+      lines: [
+        remote === null
+          ? `Signing key ${id} is the current one.`
+          : `Signing key ${id} is the current one. It is in the hardware module, with the public half ${remote.toString('hex')}.`,
+        before,
+      ],
     }
   },
 })

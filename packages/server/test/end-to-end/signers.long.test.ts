@@ -1,0 +1,312 @@
+import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { publishableKey } from '../../src/identity/sessions/sessions.fixture.ts'
+import { runCli } from '../../src/operations/cli/cli.ts'
+import { checkSigners } from '../../src/operations/doctor/signers.ts'
+import { canonicalJson } from '../../src/platform/security/canonical-json.ts'
+import { seal } from '../../src/platform/security/crypto.ts'
+import { logIn, loginOptions, loginVerify, newAuthenticator, signUp } from '../harness/authenticator.ts'
+import { expectError } from '../harness/envelope.ts'
+import { call, eventually, newDatabase, type Service, startService, type Tenant } from '../harness/harness.ts'
+import { makeSoftHsm, NO_SOFTHSM, type SoftHsm } from '../harness/softhsm.ts'
+
+const partOf = (token: string, at: number) =>
+  JSON.parse(Buffer.from(token.split('.')[at] as string, 'base64url').toString())
+
+/** The processes of this one in which a library signs. */
+function signing(): number[] {
+  return readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid))
+    .filter((pid) => {
+      try {
+        const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+          .replace(/^.*\) /s, '')
+          .split(' ')
+        return parent === String(process.pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pkcs11-signer')
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+describe.skipIf(NO_SOFTHSM !== null)(
+  `keys in a hardware module${NO_SOFTHSM === null ? '' : ` (skipped: ${NO_SOFTHSM})`}`,
+  () => {
+    let hsm: SoftHsm
+    let database: Awaited<ReturnType<typeof newDatabase>>
+    const running: Service[] = []
+    beforeAll(async () => {
+      hsm = makeSoftHsm()
+      for (const [name, value] of Object.entries(hsm.env)) vi.stubEnv(name, value)
+      for (const name of ['token', 'token-2', 'identity', 'identity-2']) hsm.makeSigningKey(name)
+    })
+    afterEach(async () => {
+      for (const each of running.splice(0).toReversed()) await each.stop()
+      await database?.drop()
+    })
+    afterAll(() => {
+      hsm?.remove()
+      vi.unstubAllEnvs()
+    })
+
+    const named = (...keys: string[]) => keys.map((key) => `${key.replace(/-\d$/, '')}:${hsm.address(key)}`).join(' ')
+
+    async function first(signers: string): Promise<Service> {
+      database = await newDatabase('migrated')
+      const service = await startService({ DATABASE_URL: database.url, HALFKEY_SIGNERS: signers })
+      running.push(service)
+      return service
+    }
+
+    /** Another process of the same installation. */
+    async function beside(service: Service, signers: string): Promise<Service> {
+      const other = await startService({
+        DATABASE_URL: service.databaseUrl,
+        HALFKEY_KEK_FILE: service.deps.config.kekFile as string,
+        HALFKEY_PUBLIC_URL: `http://localhost:${new URL(service.url).port}`,
+        HALFKEY_SIGNERS: signers,
+        HALFKEY_ROLE: 'api',
+      })
+      running.push(other)
+      return other
+    }
+
+    async function halfkey(service: Service, ...args: string[]) {
+      const said: string[] = []
+      const openDeps = async () => ({ deps: service.deps, close: async () => {} })
+      const write = (line: string) => void said.push(line)
+      return { code: await runCli(args, { openDeps, out: write, err: write }), said: said.join('\n') }
+    }
+
+    async function person(service: Service, tenant: Tenant) {
+      const key = await publishableKey(tenant)
+      const authenticator = newAuthenticator()
+      const tokens = await signUp({ url: service.url, key }, { email: 'ada@example.com' }, { authenticator })
+      return { ...tokens, key, authenticator } as { accessToken: string; refreshToken: string; key: string } & {
+        authenticator: typeof authenticator
+      }
+    }
+
+    const sessions = (service: Service, { key, accessToken }: { key: string; accessToken: string }) =>
+      call(service.url, 'GET', '/v1/auth/sessions', { key, headers: { authorization: `Bearer ${accessToken}` } })
+
+    const jwks = async (service: Service) =>
+      (await (await fetch(`${service.url}/.well-known/jwks.json`)).json()) as { keys: { kid: string; x: string }[] }
+
+    test('sign access tokens from the first start on; the database holds no private half', async () => {
+      const service = await first(named('token'))
+      const tenant = service.admin
+      const ada = await person(service, tenant)
+      const keys = await jwks(service)
+      await jwtVerify(ada.accessToken, createLocalJWKSet(keys as never))
+      expect((await sessions(service, ada)).status).toBe(200)
+      const [signer] = [await service.deps.signers.first('token')]
+      expect(keys.keys.map(({ x }) => x)).toEqual([signer?.publicKey.toString('base64url')])
+      const rows = await service.sql('select private_key_sealed, remote_public_key from signing_keys')
+      expect(rows).toEqual([{ private_key_sealed: null, remote_public_key: signer?.publicKey }])
+      expect((await halfkey(service, 'records', 'verify')).code).toBe(0)
+    })
+
+    test('sign once what is kept for a repeat, which gets the same token', async () => {
+      const service = await first(named('token'))
+      const ada = await person(service, service.admin)
+      const refresh = () =>
+        service.admin.post('/auth/refresh', { refreshToken: ada.refreshToken }, { headers: { 'idempotency-key': 'a' } })
+      const [one, two] = [await refresh(), await refresh()]
+      expect([one.status, two.status]).toEqual([200, 200])
+      expect(two.headers.get('idempotency-replayed')).toBe('true')
+      expect(two.body).toEqual(one.body)
+      await jwtVerify(one.body.data.accessToken, createLocalJWKSet((await jwks(service)) as never))
+      expect((await sessions(service, { ...ada, accessToken: one.body.data.accessToken })).status).toBe(200)
+    })
+
+    test('take over from a key in the database by a rotation, and give back, and nobody is signed out', async () => {
+      const service = await first('')
+      const other = await beside(service, named('token', 'token-2'))
+      const ada = await person(service, service.admin)
+      const rotated = await halfkey(other, 'keys', 'rotate-signing', '--json')
+      expect(rotated.code, rotated.said).toBe(0)
+      const { id, remotePublicKey } = JSON.parse(rotated.said)
+      expect(remotePublicKey).toBe((await other.deps.signers.first('token'))?.publicKey.toString('hex'))
+      const eve = await eventually('the module signs', async () => {
+        const made = await logIn({ url: other.url, key: ada.key }, ada.authenticator)
+        return partOf(made.accessToken, 0).kid === id && made
+      })
+      // A process without the module verifies, and cannot sign: it says so, and does the rest.
+      await eventually('the process without the module knows it', async () => (await jwks(service)).keys.length === 2)
+      for (const each of [service, other])
+        for (const { accessToken } of [ada, eve])
+          expect((await sessions(each, { ...ada, accessToken })).status).toBe(200)
+      const refused = await service.admin.post('/auth/refresh', { refreshToken: eve.refreshToken })
+      expectError(refused, 500, 'key_service_unavailable')
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+      // What it had done stands: the same refresh token gets its successor from a process that can sign.
+      expect(
+        (
+          await other.admin.call('POST', '/auth/refresh', {
+            key: service.admin.key,
+            body: { refreshToken: eve.refreshToken },
+          })
+        ).status,
+      ).toBe(200)
+      expect((await halfkey(other, 'keys', 'rotate-signing', '--local')).code).toBe(0)
+      await eventually('the key in the database signs', async () => {
+        const made = await logIn({ url: service.url, key: ada.key }, ada.authenticator).catch(() => null)
+        return made !== null && (await sessions(service, { ...ada, ...made })).status === 200
+      })
+    })
+
+    test('that do not answer hold no transaction, and what needs none goes on', async () => {
+      const service = await first(named('token', 'identity'))
+      const tenant = service.admin
+      const ada = await person(service, tenant)
+      const page = { url: service.url, key: ada.key }
+      const others: { refreshToken: string }[] = []
+      for (let n = 0; n < 10; n += 1) others.push(await logIn(page, ada.authenticator))
+      const asked = await loginOptions(page)
+      for (const pid of signing()) process.kill(pid, 'SIGSTOP')
+      const signIn = loginVerify(page, asked.challengeId, ada.authenticator.get(asked.publicKey))
+      const refreshes = others.map(({ refreshToken }) => tenant.post('/auth/refresh', { refreshToken }))
+      const keyed = tenant.post(
+        '/auth/refresh',
+        { refreshToken: ada.refreshToken },
+        { headers: { 'idempotency-key': 'k' } },
+      )
+      const config = tenant.get('/mpc/config')
+      const all = Promise.all([signIn, ...refreshes, keyed, config])
+      let isOver = false
+      void all.finally(() => {
+        isOver = true
+      })
+      // The statements of all have ended, and none left a transaction open; reads and writes are answered meanwhile.
+      await eventually('all have done what they do', async () => {
+        const [row] = await service.sql<{ begun: number; renewed: number }>(
+          'select count(*)::int as begun, count(*) filter (where generation > 0)::int as renewed from sessions',
+        )
+        return row?.begun === 12 && row.renewed === 11
+      })
+      let looked = 0
+      while (!isOver) {
+        const open = await service.sql(
+          `select query from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'
+           and state_change < now() - interval '1 second'`,
+        )
+        expect(open).toEqual([])
+        expect((await tenant.post('/users', {})).status).toBe(201)
+        expect((await sessions(service, ada)).status).toBe(200)
+        expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+        looked += 1
+      }
+      expect(looked).toBeGreaterThan(3)
+      for (const answer of await all) {
+        expectError(answer, 500, 'key_service_unavailable')
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      }
+      // The repeat of the kept call gets what it would have got.
+      const again = await eventually('it signs again', async () => {
+        const answer = await tenant.post(
+          '/auth/refresh',
+          { refreshToken: ada.refreshToken },
+          { headers: { 'idempotency-key': 'k' } },
+        )
+        return answer.status === 200 && answer
+      })
+      expect((await sessions(service, { ...ada, accessToken: again.body.data.accessToken })).status).toBe(200)
+    })
+
+    test('count only as records that Halfkey wrote, and never without a MAC', async () => {
+      const service = await first(named('token'))
+      const ada = await person(service, service.admin)
+      const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+      const id = randomBytes(12).toString('base64url')
+      const spki = publicKey.export({ type: 'spki', format: 'der' })
+      await service.sql(
+        `insert into signing_keys (id, public_key, remote_public_key, refresh_secret_sealed, created_at) values ($1, $2, $3, $4, now())`,
+        [id, spki, spki.subarray(-32), await seal(service.deps.keys, randomBytes(32), ['signing key', 'refresh', id])],
+      )
+      // As an installation from before MACs, which accepts records without one.
+      const other = await beside(service, named('token'))
+      Object.assign(other.deps.enforcement, { isEnforced: async () => false })
+      const message = `${Buffer.from(JSON.stringify({ ...partOf(ada.accessToken, 0), kid: id })).toString('base64url')}.${ada.accessToken.split('.')[1]}`
+      const forged = `${message}.${sign(null, Buffer.from(message), privateKey).toString('base64url')}`
+      for (const each of [service, other]) {
+        expectError(await sessions(each, { ...ada, accessToken: forged }), 401, 'session_invalid')
+        expect((await sessions(each, ada)).status).toBe(200)
+      }
+      const verified = await halfkey(service, 'records', 'verify')
+      expect([verified.code, verified.said]).toEqual([1, expect.stringContaining(id)])
+      await service.sql('delete from signing_keys where id = $1', [id])
+      // The public half of a genuine record is under its MAC.
+      await service.sql('update signing_keys set remote_public_key = $1', [spki.subarray(-32)])
+      const third = await beside(service, named('token'))
+      expectError(await sessions(third, ada), 401, 'session_invalid')
+    })
+
+    test('sign nothing that a caller wrote, whatever it looks like', async () => {
+      const service = await first(named('token'))
+      const { id } = await service.deps.signingKeys.current()
+      const claims = Buffer.from(JSON.stringify({ sub: 'usr_x' })).toString('base64url')
+      const text = `hk_unsigned_${id}.${claims}.${'A'.repeat(43)}`
+      const made = await service.admin.post('/webhooks', {
+        url: 'https://example.com/',
+        events: ['user.created'],
+        description: text,
+      })
+      expect([made.status, made.body.data.description]).toEqual([201, text])
+    })
+
+    test('are each asked to sign something by the doctor', async () => {
+      const ask = async (...keys: string[]) =>
+        (await checkSigners({ ...service.deps.config, signers: named(...keys) })).map(({ check, level }) => [
+          check,
+          level,
+        ])
+      const service = await first(named('token'))
+      expect(await ask('token', 'identity')).toEqual([
+        ['signers.token', 'ok'],
+        ['signers.identity', 'ok'],
+      ])
+      expect(await ask('token-9')).toEqual([['signers.token', 'problem']])
+    })
+
+    test('have the pin that clients are given, sign what clients check, and name their successor', async () => {
+      const service = await first(named('identity'))
+      const isSigned = (publicKey: string, statement: object, signature: string) => {
+        const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey, 'hex').toString('base64url') }
+        const text = Buffer.from(canonicalJson(statement))
+        return verify(null, text, createPublicKey({ key: jwk, format: 'jwk' }), Buffer.from(signature, 'hex'))
+      }
+      const configOf = async (of: Service) => {
+        const answer = await of.admin.call('GET', '/mpc/config', { key: service.admin.key })
+        expect(answer.status, answer.text).toBe(200)
+        const { signature: _, identity, ...sealing } = answer.body.data
+        return { identity, sealing }
+      }
+      const { identity, sealing } = await configOf(service)
+      expect(identity.publicKey).toBe((await service.deps.signers.first('identity'))?.publicKey.toString('hex'))
+      const statement = { ...sealing, notAfter: identity.notAfter, purpose: 'halfkey/v1/mpc-config' }
+      expect(isSigned(identity.publicKey, statement, identity.signature)).toBe(true)
+      // The same key is no rotation.
+      const same = await halfkey(service, 'keys', 'rotate-identity')
+      expect([same.code, same.said]).toEqual([1, expect.stringContaining('already')])
+      const other = await beside(service, named('identity-2', 'identity'))
+      expect((await halfkey(other, 'keys', 'rotate-identity')).code).toBe(0)
+      const next = (await configOf(other)).identity
+      const named2 = { from: identity.publicKey, to: next.publicKey, purpose: 'halfkey/v1/identity-rotation' }
+      expect(next.previous.publicKey).toBe(identity.publicKey)
+      expect(isSigned(identity.publicKey, named2, next.previous.signature)).toBe(true)
+      expect((await halfkey(other, 'keys', 'rotate-identity', '--local')).code).toBe(0)
+      expect((await configOf(other)).identity.previous.publicKey).toBe(next.publicKey)
+      // A row that somebody wrote is nobody's key.
+      await service.sql(
+        `update identity_keys set public_key = $1, private_key_sealed = null where position = (select max(position) from identity_keys)`,
+        [randomBytes(32)],
+      )
+      const answer = await other.admin.call('GET', '/mpc/config', { key: service.admin.key })
+      expectError(answer, 500, 'key_service_unavailable')
+    })
+  },
+)
