@@ -17,6 +17,7 @@ import {
   isStill,
   lockedSpending,
   noteSpending,
+  refuseOlder,
   SPENDING_COLUMNS,
   spendingBeside,
   spendingIn,
@@ -72,6 +73,8 @@ export interface LiveRow extends SessionRow {
   user__mac: Buffer | null
   /** The newest version of the session that a transaction made; null for none. Read where commands are executed. */
   used_version?: number | null
+  /** The same of the wallet's spending. */
+  used_spending?: number | null
   /** Among the wallet's columns: its own budgets. Null if nothing is counted. */
   wallet__budgets: WalletRow['budgets']
   /** What all sessions of the wallet have spent; null if nothing is counted. */
@@ -165,6 +168,7 @@ async function readLive<Row extends LiveRow>(db: Db, statement: Sql): Promise<Ro
   if (row.status === 'active')
     await db.records.requireListed(WALLET_RECORD, recordIn(WALLET_RECORD, row) as RecordRow, 'sessions', row.id)
   row.spending = await checkedSpending(db, row, readAt)
+  if (row.spending !== null && (row.used_spending ?? 0) > row.spending.version) refuseOlder(db, row.spending)
   return row
 }
 
@@ -188,8 +192,10 @@ export interface ReadyRow extends LiveRow {
   snapshot: unknown
 }
 
-/** The newest version of a session `l` that a transaction made. */
-const usedVersion = sql`(select max(t.session_version) from transactions t where t.delegated_session_id = l.id) as used_version`
+/** The newest versions of a session `l`, and of its wallet's spending, that a transaction made. Each read is one step in an index. */
+const usedVersion = sql`(select max(t.session_version) from transactions t where t.delegated_session_id = l.id) as used_version,
+      case when l.wallet__budgets is not null
+        then (select max(t.spending_version) from transactions t where t.wallet_id = l.wallet_id) end as used_spending`
 
 /** The same for executing: everything in one statement. */
 export function findReady(

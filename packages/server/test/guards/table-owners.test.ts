@@ -112,6 +112,8 @@ const FOREIGN_READS: Record<string, string> = {
   'apps ← tenancy/custom-domains': 'related origins are those of the apps',
   'audit_counts ← operations/doctor': FIGURES,
   'api_keys ← insight/audit': ENDED,
+  'app_issuers ← insight/audit': ENDED,
+  'app_providers ← insight/audit': ENDED,
   'delegated_sessions ← insight/audit': ENDED,
   'sessions ← insight/audit': ENDED,
   'wallets ← insight/audit': ENDED,

@@ -185,8 +185,8 @@ describe('what somebody else writes into the database', () => {
     expectError(await putBudgets(service, tenant, ada, [budget(ada, '1')]), 500, 'record_tampered')
   })
 
-  test('an earlier count, put back, is noticed by a process that knows a later one', async () => {
-    const { ada, session } = await budgeted(service, (ada) => [budget(ada, '10')])
+  test('an earlier count, put back, is noticed, also by a process that knows no later one', async () => {
+    const { tenant, ada, session } = await budgeted(service, (ada) => [budget(ada, '10')])
     expectStatus(await spend(session, ada, '1'), 200)
     await service.sql('create table if not exists kept as select * from wallet_spending where false')
     await service.sql('insert into kept select * from wallet_spending where wallet_id = $1', [ada.walletId])
@@ -195,6 +195,11 @@ describe('what somebody else writes into the database', () => {
       'update wallet_spending w set spent = k.spent, version = k.version, mac = k.mac from kept k where k.wallet_id = w.wallet_id',
     )
     expectError(await spend(session, ada, '1'), 500, 'record_tampered')
+    // As after a restart of every process: its transactions say that there was a later one.
+    service.deps.db.records.forgetVersions()
+    expectError(await spend(session, ada, '1'), 500, 'record_tampered')
+    const one = await newSession(service, tenant, ada, { policy: everything(amply(ada)) })
+    expectError(await spend(one, ada, '1'), 500, 'record_tampered')
     await service.sql('drop table kept')
   })
 

@@ -46,6 +46,11 @@ export function refuseDeleted(db: Db, { tenant_id, wallet_id }: Pick<SpendingRow
   return db.records.refuse(SPENDING_RECORD, { tenant_id, wallet_id }, 'it was deleted')
 }
 
+/** A wallet's spending is not the newest that its transactions made: it was put back. @throws record_tampered */
+export function refuseOlder(db: Db, spending: SpendingRow): never {
+  return db.records.refuse(SPENDING_RECORD, asRecord(spending), 'it is older than its transactions')
+}
+
 const asRecord = (row: SpendingRow) => row as object as RecordRow
 
 /** The condition that the part `spending` is what was decided on. */

@@ -103,6 +103,7 @@ export function newTransaction(
     check_at: null,
     remaining: null,
     session_version: null,
+    spending_version: null,
     update_id: null,
     ledger_offset: null,
     error: null,

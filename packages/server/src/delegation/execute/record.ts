@@ -78,6 +78,7 @@ function withParts(row: TransactionRow, session: Acting, { parts, counted }: Tak
     ...row,
     spends: [...row.spends, ...reservedOf([], parts)],
     remaining: remainingBeside(session, session.limits, spent, now),
+    spending_version: counted?.after.version ?? null,
   }
 }
 
@@ -300,13 +301,15 @@ export async function recordLate(
 ): Promise<TransactionRow> {
   const now = deps.now()
   const { after, events: ending } = afterCompletion(charged(before, row, now), now, undefined)
-  const transaction: TransactionRow = { ...completedRow(row, receipt, now), ...by(before), error: null }
+  const again = await chargedAgain(tx, before, partsIn(row.spends))
+  const spendingVersion = again?.after.version ?? row.spending_version
+  const done = { ...completedRow(row, receipt, now), ...by(before), spending_version: spendingVersion }
+  const transaction: TransactionRow = { ...done, error: null }
   const events = [
     transactionEvent(now, 'tx.completed', transaction),
     transactionEvent(now, 'tx.completed_late', transaction),
     ...ending,
   ]
-  const again = await chargedAgain(tx, before, partsIn(row.spends))
   await store.recordUse(tx, after, await transactionChange(tx, transaction), events, again)
   tx.afterCommit(deps.wake.outbox)
   return transaction

@@ -8,6 +8,8 @@ const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>): 
   'delegated_session.revoked': { kind: 'delegated_session', alive: store.aliveDelegatedSession },
   'session.revoked': { kind: 'session', alive: store.aliveSession },
   'session.reuse_detected': { kind: 'session', alive: store.aliveSession },
+  'issuer.deleted': { kind: 'issuer', alive: store.keptIssuer },
+  'provider.deleted': { kind: 'provider', alive: store.keptProvider },
   'wallet.frozen': { kind: 'wallet', alive: store.unfrozenWallet },
 }
 

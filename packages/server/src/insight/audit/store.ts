@@ -301,6 +301,11 @@ export const aliveDelegatedSession = (tenantId: Id<'ten'>): Sql =>
   sql`select from delegated_sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
 export const aliveSession = (tenantId: Id<'ten'>): Sql =>
   sql`select from sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
+/** What is deleted has no row any more. */
+export const keptIssuer = (tenantId: Id<'ten'>): Sql =>
+  sql`select from app_issuers r where r.tenant_id = ${tenantId} and r.id = p.target`
+export const keptProvider = (tenantId: Id<'ten'>): Sql =>
+  sql`select from app_providers r where r.tenant_id = ${tenantId} and r.id = p.target`
 /** For a wallet: nor unfrozen since, by an entry or by one that waits. */
 export const unfrozenWallet = (tenantId: Id<'ten'>): Sql => sql`
   select from wallets r where r.tenant_id = ${tenantId} and r.id = p.target and r.frozen_at is null

@@ -129,7 +129,8 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   key_shares: { mac: null, version: null },
   delegated_sessions: { mac: null },
   approvals: { mac: null, version: null },
-  transactions: { mac: null, version: null },
+  // The spending that it names a version of begins with its first version there.
+  transactions: { mac: null, version: null, spending_version: null },
   ledger_templates: { mac: null },
   users: { mac: null, version: null, credentials: null, factor_version: null },
   mfa_factors: { mac: null, version: null, recovery_digest: null },

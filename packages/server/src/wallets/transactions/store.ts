@@ -67,6 +67,8 @@ export interface TransactionRow extends Versioned {
   remaining: object | null
   /** The version of its session that it made; null while it reserves nothing. */
   session_version: number | null
+  /** The version of its wallet's spending that it made; null if it counts for no budget. */
+  spending_version: number | null
   update_id: string | null
   ledger_offset: number | null
   error: Failure | null
@@ -100,12 +102,12 @@ export function transactionInsertion(row: TransactionRow, condition: Sql): Sql {
     transaction_row as (
       insert into transactions (tenant_id, id, app_id, user_id, wallet_id, party_id, delegated_session_id, ledger, command_id,
         commands_hash, status, operations, effects, spends, commands, prepared, signatures, cosigned, expires_at, check_at, remaining,
-        session_version, update_id, ledger_offset, created_at, updated_at, completed_at, version, mac)
+        session_version, spending_version, update_id, ledger_offset, created_at, updated_at, completed_at, version, mac)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.wallet_id}, ${row.party_id},
         ${row.delegated_session_id}, ${row.ledger}, ${row.command_id}, ${row.commands_hash}::bytea, ${row.status},
         ${json(row.operations)}::json, ${json(row.effects)}::json, ${json(row.spends)}::json, ${json(row.commands)}::json,
         ${row.prepared}::bytea, ${json(row.signatures)}::json, ${json(row.cosigned)}::json, ${row.expires_at}::timestamptz, ${row.check_at}::timestamptz,
-        ${json(row.remaining)}::json, ${row.session_version}::integer, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
+        ${json(row.remaining)}::json, ${row.session_version}::integer, ${row.spending_version}::integer, ${row.update_id}, ${row.ledger_offset}::bigint, ${row.created_at}::timestamptz,
         ${row.updated_at}::timestamptz, ${row.completed_at}::timestamptz, ${row.version}::integer, ${row.mac}::bytea
       where ${condition})`
 }
@@ -116,7 +118,7 @@ export async function transactionChange(db: Db, before: TransactionRow): Promise
   const lists = { effects: json(row.effects), spends: json(row.spends), commands: json(row.commands) }
   const kept = { ...row, ...lists, signatures: json(row.signatures) }
   const columns = `status effects spends commands prepared signatures cosigned expires_at check_at remaining session_version
-    update_id ledger_offset error updated_at completed_at version mac`
+    spending_version update_id ledger_offset error updated_at completed_at version mac`
   return sql`transaction_row as (${update('transactions', kept, columns)})`
 }
 

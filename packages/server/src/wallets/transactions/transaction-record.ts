@@ -38,6 +38,7 @@ export const TRANSACTION_RECORD = defineRecord({
     check_at: 'when its outcome is looked for next: never decides what the outcome is',
     remaining: 'shown only: what is left follows from the session',
     session_version: 'a session that is older is refused: whoever changes it takes no more than a deleted row',
+    spending_version: 'spending that is older is refused: whoever changes it takes no more than a deleted row',
     update_id: 'where it is on the ledger, once it has ended',
     ledger_offset: 'where it is on the ledger, once it has ended',
     created_at: 'shown only',

@@ -102,3 +102,27 @@ test('a wallet that was unfrozen is not taken for one that was put back', async 
   const { returned } = await verify()
   expect(returned.map(({ id }: { id: string }) => id)).not.toContain(walletId)
 })
+
+test('an issuer and a provider that an app trusted, and that were put back after they were deleted, are named', async () => {
+  const issuer = { issuer: 'https://id.example.com', jwksUri: 'https://id.example.com/jwks', audiences: ['shop'] }
+  const provider = { preset: 'google', clientId: 'shop', clientSecret: 'a secret of the client' }
+  const returned: object[] = []
+  for (const [kind, body] of [
+    ['issuer', issuer],
+    ['provider', provider],
+  ] as const) {
+    const path = `/apps/${tenant.appId}/${kind}s`
+    const made = await tenant.post(path, body)
+    expect(made.status, made.text).toBe(201)
+    const { id } = made.body.data
+    await service.sql(`create table kept as select * from app_${kind}s where id = $1`, [id])
+    expect((await tenant.delete(`${path}/${id}`)).status).toBe(200)
+    await inLog(`${kind}.deleted`, id)
+    await service.sql(`insert into app_${kind}s select * from kept`)
+    await service.sql('drop table kept')
+    returned.push({ kind, tenantId: tenant.tenantId, id })
+  }
+  const found = await verify()
+  expect([found.exitCode, found.bad]).toEqual([1, []])
+  expect(found.returned).toEqual(expect.arrayContaining(returned))
+})
