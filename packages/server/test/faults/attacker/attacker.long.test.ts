@@ -6,18 +6,18 @@ import { recordKinds } from '../../../src/app.ts'
 import { runCli } from '../../../src/operations/cli/cli.ts'
 import { newDatabase, type Service, startService } from '../../harness/harness.ts'
 import { Database } from './database.ts'
+import { startMail } from './features.ts'
 import { allMoves, type Move, make, random } from './moves.ts'
-import { type Stage, setStage } from './stage.ts'
+import { PUBLIC_URL, type Stage, setStage } from './stage.ts'
 import { walk } from './walk.ts'
 
 // An attacker with write access to the database, accounts of their own in two tenants, and the power to restart processes. They
 // do to rows whatever SQL can do, start the service anew, and try every way to what is not theirs.
 
 const SEED = Number(process.env.HALFKEY_ATTACK_SEED ?? '20261123')
-/** Tries by chance. Each part of `npm run faults -- attacker` makes a part of all single moves besides. */
-const TRIES = 160
 const [PART = 0, PARTS = 1] = (process.env.HALFKEY_ATTACK_PART ?? '').split('/').map(Number)
-const PUBLIC_URL = 'http://localhost:8080'
+/** Tries by chance, pairs among them. Each part of `npm run faults -- attacker` makes a part of all single moves besides. */
+const TRIES = PART > 0 ? 40 : 160
 
 /** Tables of which a deleted row is missed, because a record lists it, and those of which an earlier row is refused, too. */
 const LISTED = ['passkeys', 'identities', 'mfa_factors', 'recovery_codes']
@@ -25,34 +25,50 @@ const LISTED = ['passkeys', 'identities', 'mfa_factors', 'recovery_codes']
  * Records whose own earlier row, with its MAC, is believed by a process that has not seen a later one: what SECURITY.md says of
  * them. Everything else gains nothing.
  */
-const ROLLED_BACK = ['api_keys', 'apps', 'sessions', 'users', 'wallets']
+const ROLLED_BACK = ['api_keys', 'app_issuers', 'app_providers', 'apps', 'sessions', 'users', 'wallets']
+
+/** Tables in which the attacker finds nothing but a row of their own, because nothing that they could use is ever in them. */
+let planted: string[]
 
 let base: Awaited<ReturnType<typeof newDatabase>>
 let folder: string
 let database: Database
 let stage: Stage
+let mail: Awaited<ReturnType<typeof startMail>>
 
 const settings = () => ({
   DATABASE_URL: base.url,
   HALFKEY_KEK_FILE: join(folder, 'kek.key'),
   HALFKEY_PUBLIC_URL: PUBLIC_URL,
   HALFKEY_ROLE: 'api',
+  ...mail.settings,
 })
+
+/** The service as the attacker restarted it, at the moment at which the stage was set: what it knows has not expired. */
+async function restarted(): Promise<Service> {
+  const service = await startService(settings())
+  service.advance(stage.endedAt.getTime() - Date.now())
+  return service
+}
 
 beforeAll(async () => {
   base = await newDatabase('migrated')
   folder = mkdtempSync(join(tmpdir(), 'hk-attacker-'))
-  const made = await startService({ DATABASE_URL: base.url, HALFKEY_PUBLIC_URL: PUBLIC_URL })
+  mail = await startMail()
+  const made = await startService({ DATABASE_URL: base.url, HALFKEY_PUBLIC_URL: PUBLIC_URL, ...mail.settings })
   for (const name of ['kek.key', 'kek.key.records']) copyFileSync(join(made.dataDir, name), join(folder, name))
   database = new Database(base.url)
   await database.open()
-  stage = await setStage(made, () => database.copyTo('earlier'))
+  stage = await setStage(made, () => database.copyTo('earlier'), mail)
   await made.stop()
   await database.unbind()
+  await database.noteEmpty('earlier', 'public')
+  planted = database.tables.filter(({ isEmpty }) => isEmpty).map(({ name }) => name)
+  await database.plant({ tenant_id: stage.shop.tenantId, app_id: stage.shop.appId })
   await database.copyTo('present')
-  await database.noteEmpty('earlier', 'present')
 })
 afterAll(async () => {
+  await stage?.features.close()
   await database.close()
   await base.drop()
   rmSync(folder, { recursive: true, force: true })
@@ -85,7 +101,7 @@ async function attempt(moves: readonly Move[], next: (below: number) => number, 
   if (made.length === 0) return { moves: made, gained: [], detected: false }
   let service: Service
   try {
-    service = await startService(settings())
+    service = await restarted()
   } catch {
     // It does not start on such a database: nobody gets anything, and everybody sees it.
     await database.putBack('present')
@@ -116,8 +132,13 @@ function isAuthority({ kind, table, column }: Move): boolean {
 const told = ({ moves }: Pick<Tried, 'moves'>) =>
   moves.map(({ kind, table, column }) => `${kind} ${table.name}${column === null ? '' : `.${column.name}`}`).join(' + ')
 
+test('every table has a row to change, and those that say who may do what have genuine ones', () => {
+  for (const table of planted) expect([...kinds.keys()]).not.toContain(table)
+  expect(planted.length).toBeLessThan(12)
+})
+
 test('nothing changed, nothing is open and nothing is found', async () => {
-  const service = await startService(settings())
+  const service = await restarted()
   try {
     expect(await walk(service, stage)).toEqual({ gained: [], refused: false })
     expect(await isFound(service, ['ledger_updates', 'audit_entries'])).toBe(false)
@@ -137,6 +158,8 @@ test('without MACs, what the attacker does gains something: the ways are open', 
     'a frozen wallet',
     'a revoked session',
     'a sign-in by a removed passkey',
+    'a sign-in by an issuer that is trusted no more',
+    'a guest whose time was ended',
   ])
     expect([...gains]).toContain(gain)
 })
@@ -144,9 +167,8 @@ test('without MACs, what the attacker does gains something: the ways are open', 
 test(`whatever the attacker does to rows, singly and in pairs, gains nothing and is found (seed ${SEED})`, async () => {
   const next = random(SEED + PART)
   const single = allMoves(database.tables)
-  const possible = single.filter(({ table }) => !table.isEmpty)
-  const picked = () => possible[next(possible.length)] as Move
-  const tries = possible.filter((_, at) => PART > 0 && at % PARTS === PART - 1).map((move) => [move])
+  const picked = () => single[next(single.length)] as Move
+  const tries = single.filter((_, at) => PART > 0 && at % PARTS === PART - 1).map((move) => [move])
   for (let n = 0; n < TRIES; n += 1) tries.push(n % 2 === 0 ? [picked()] : [picked(), picked()])
   const all: Tried[] = []
   for (const moves of tries) all.push(await attempt(moves, next))

@@ -13,7 +13,7 @@ export interface Table {
   name: string
   columns: Column[]
   key: string[]
-  /** Whether there is no row in it, nor was at the time of the first copy: nothing can be done to it. */
+  /** Whether there was no row in it, now or at the time of the first copy, when the stage was set. */
   isEmpty: boolean
 }
 
@@ -24,6 +24,17 @@ const LEFT_OUT = ['migrations']
 
 /** Quotes a name of the catalogue. */
 export const q = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** A value that a column of this type takes. */
+function something(type: string): string {
+  if (type.endsWith('[]')) return '{}'
+  if (/^json/.test(type)) return '{}'
+  if (type === 'boolean') return 'false'
+  if (/^(smallint|integer|bigint|numeric)/.test(type)) return '1'
+  if (type.startsWith('timestamp')) return '2020-01-01T00:00:00Z'
+  if (type === 'date') return '2020-01-01'
+  return type === 'bytea' ? '\\x01' : 'planted'
+}
 
 /** The attacker's connection: all tables and columns as they are now, so that a new one joins by itself. */
 export class Database {
@@ -79,6 +90,17 @@ export class Database {
       const counts = schemas.map((schema) => `(select count(*) from ${schema}.${q(table.name)})`).join(' + ')
       const [row] = await this.query<{ none: boolean }>(`select ${counts} = 0 as none`)
       table.isEmpty = row?.none === true
+    }
+  }
+
+  /** Puts a row that nothing needs into each table without any, once nothing holds references together. */
+  async plant(values: Readonly<Record<string, string>>): Promise<void> {
+    for (const { name, columns, isEmpty } of this.tables) {
+      if (!isEmpty) continue
+      const given = columns.filter(({ isNullable, name: own }) => !isNullable || own in values)
+      const names = given.map((each) => q(each.name)).join(', ')
+      const texts = given.map((each) => `'${values[each.name] ?? something(each.type)}'::${each.type}`)
+      await this.query(`insert into public.${q(name)} (${names}) values (${texts.join(', ')})`)
     }
   }
 

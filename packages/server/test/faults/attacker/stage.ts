@@ -15,6 +15,7 @@ import { newSharedWallet, type SplitWallet } from '../../../src/keys/key-shares/
 import { type Authenticator, newAuthenticator, register, signUp } from '../../harness/authenticator.ts'
 import { newLink } from '../../harness/dashboard-page.ts'
 import { eventually, type Service, type Tenant } from '../../harness/harness.ts'
+import { acceptFirst, type Features, setApproval, setFeatures, type startMail } from './features.ts'
 
 /** What the attacker knows and has: accounts of their own, and what was taken from them or others before. */
 export interface Stage {
@@ -48,7 +49,15 @@ export interface Stage {
   frozenHolding: string
   /** A link to the dashboard of the attacker's tenant. */
   link: string
+  features: Features
+  /** What its clock said at the end: an attack that takes longer than a token lives would prove nothing. */
+  endedAt: Date
 }
+
+/** Under which the service is reached, whatever port it has. */
+export const PUBLIC_URL = 'http://localhost:8080'
+
+type Mail = Awaited<ReturnType<typeof startMail>>
 
 /** Runs between two states of the stage: the attacker copied the database then. */
 export type Copy = () => Promise<void>
@@ -66,7 +75,9 @@ async function withWallet(service: Service, tenant: Tenant, person: Person): Pro
 }
 
 /** Sets everything up in a service that does all work, and lets what follows the events catch up. */
-export async function setStage(service: Service, copy: Copy): Promise<Stage> {
+export async function setStage(service: Service, copy: Copy, { smtp }: Pick<Mail, 'smtp'>): Promise<Stage> {
+  await acceptFirst(service)
+  const asked = await setApproval(service)
   const [shop, own] = [await service.newTenant(), await service.newTenant()]
   const up = (email: string) => signedUp(service, shop, email)
   const [ada, mallory, suspended] = [
@@ -115,8 +126,10 @@ export async function setStage(service: Service, copy: Copy): Promise<Stage> {
   const another = await signInAs(service, own)
   await withWallet(service, own, another)
   await enrol(service, ada.person)
+  const { features, end } = await setFeatures(service, shop, { ...stage, smtp }, asked)
   // From here on the attacker's copy is an older state.
   await copy()
+  await end()
   expectStatus(await stage.spent.execute({ commands: [transfer(eveHolding, '1')] }), 200)
   const [left] = await service.sql<{ id: string }>(
     `select contract_id as id from ledger_contracts where archived_offset is null and arguments ->> 'owner' = $1`,
@@ -132,7 +145,7 @@ export async function setStage(service: Service, copy: Copy): Promise<Stage> {
   const passkeys = expectStatus(await shop.get('/auth/passkeys', victim.asUser), 200) as { id: string }[]
   expectStatus(await shop.delete(`/auth/passkeys/${passkeys[0]?.id}`, victim.asUser), 200)
   await settled(service, [shop, own])
-  return stage
+  return { ...stage, features, endedAt: service.deps.now() }
 }
 
 /** Waits until the audit log and the ledger's chain have taken everything in. */

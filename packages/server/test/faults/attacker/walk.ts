@@ -1,8 +1,9 @@
 import { transfer } from '../../../src/delegation/delegated.fixture.ts'
+import { exchangeBody } from '../../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { type Authenticator, loginOptions, loginVerify } from '../../harness/authenticator.ts'
 import { cookieOf, ownHeaders, postSession } from '../../harness/dashboard-page.ts'
 import { type Answer, type CallOptions, call, type Service } from '../../harness/harness.ts'
-import type { Stage } from './stage.ts'
+import { PUBLIC_URL, type Stage } from './stage.ts'
 
 /** What came of a walk. */
 export interface Walked {
@@ -118,12 +119,89 @@ const PATHS: Path[] = [
   async ({ stage, api }) => (isOpen(await api('GET', '/users', { key: stage.revokedKey })) ? 'a revoked key' : null),
   async ({ stage, api }) => (isOpen(await api('GET', '/users', { key: stage.shopKey })) ? 'a secret key' : null),
   async ({ stage, service }) => {
-    const opened = await postSession(service, { link: stage.link })
+    const opened = await postSession(service, { link: stage.link }, { origin: PUBLIC_URL })
     if (!isOpen(opened)) return null
-    const headers = { ...ownHeaders(service), cookie: cookieOf(opened) }
+    const headers = { ...ownHeaders(service), origin: PUBLIC_URL, cookie: cookieOf(opened) }
     const listed = await call(service.url, 'GET', `/dashboard/api/users/${stage.victim.userId}`, { headers })
     return isOpen(listed) || opened.body.data.role === 'operator' ? 'the dashboard of another tenant' : null
   },
+]
+
+const shopPost =
+  (
+    path: string,
+    body: (stage: Stage) => object | Promise<object>,
+    gain: (data: Answer['body'], stage: Stage) => string | null,
+  ): Path =>
+  async ({ stage, api }) => {
+    const answer = await api('POST', path, { key: stage.shopKey, body: await body(stage) })
+    return isOpen(answer) ? gain(answer.body.data, stage) : null
+  }
+
+/** Paths through approvals, budgets, issuers, emails, codes, guests and keys that are being made. */
+const FEATURE_PATHS: Path[] = [
+  async ({ stage, api }) => {
+    const { session, holding, commands } = stage.features.asking
+    // The one that waits, again, and another one above the limit.
+    for (const body of [{ commandId: 'order-1', commands }, { commands: [transfer(holding, '7')] }]) {
+      const answer = await api('POST', `/delegated-sessions/${session.id}/execute`, { ...session.by, body })
+      if (isOpen(answer) && answer.body.data.status === 'completed') return 'a payment that its owner did not approve'
+    }
+    return null
+  },
+  async ({ stage, api }) => {
+    const { approvalId, owner, session } = stage.features.asking
+    const asked = await api('GET', `/approvals/${approvalId}`, {
+      key: session.by.key ?? null,
+      headers: owner.person.bearer,
+    })
+    if (!isOpen(asked)) return null
+    // The attacker's authenticator, as if it were the owner's.
+    let credential: object
+    try {
+      credential = stage.eve.authenticator.get(asked.body.data.publicKey)
+    } catch {
+      return null
+    }
+    const options = { key: session.by.key ?? null, headers: owner.person.bearer, body: { credential } }
+    const answer = await api('POST', `/approvals/${approvalId}/approve`, options)
+    return isOpen(answer) ? 'an approval by another authenticator' : null
+  },
+  asEve('GET', (s) => `/approvals/${s.features.asking.approvalId}`, "somebody else's approval"),
+  async ({ stage, api }) => {
+    const { session, holding } = stage.features.budget
+    const body = { commands: [transfer(holding, '1')] }
+    const answer = await api('POST', `/delegated-sessions/${session.id}/execute`, { ...session.by, body })
+    return isOpen(answer) ? 'more than the budget' : null
+  },
+  async ({ stage, api }) => {
+    const { issuer, subject } = stage.features
+    const iat = Math.floor(stage.endedAt.getTime() / 1000)
+    const token = await issuer.token({ claims: { sub: subject, jti: 'two', iat, exp: iat + 300 } })
+    const answer = await api('POST', '/auth/token/exchange', { key: stage.shopKey, body: exchangeBody(token) })
+    return isOpen(answer) && answer.body.data.user.id === stage.victim.userId
+      ? 'a sign-in by an issuer that is trusted no more'
+      : null
+  },
+  shopPost(
+    '/auth/email/verify',
+    ({ features }) => features.mail,
+    ({ user }, { victim }) => (user.id === victim.userId ? "a sign-in as the victim by the attacker's email" : null),
+  ),
+  shopPost(
+    '/auth/exchange',
+    ({ features }) => {
+      const { code, codeVerifier, redirectUri } = features.handOver
+      return { code, codeVerifier, redirectUri }
+    },
+    ({ user }, { eve }) => (user.id === eve.userId ? null : "somebody else's session by a code"),
+  ),
+  shopPost(
+    '/auth/refresh',
+    ({ features }) => features.guest,
+    () => 'a guest whose time was ended',
+  ),
+  asEve('GET', (s) => `/mpc/dkg/${s.features.dkgId}`, "somebody else's key that is being made"),
 ]
 
 /** Walks every path. */
@@ -149,7 +227,7 @@ export async function walk(service: Service, stage: Stage): Promise<Walked> {
     }
   }
   const gained: string[] = []
-  for (const path of PATHS) {
+  for (const path of [...PATHS, ...FEATURE_PATHS]) {
     const gain = await path({ stage, api, page, service })
     if (gain !== null) gained.push(gain)
   }
