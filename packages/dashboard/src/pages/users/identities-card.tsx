@@ -19,7 +19,7 @@ import { useSession } from '../../shell/session-context.ts'
 const ALL = 50
 const PHONE = { side: 'provider', when: 'linked', act: 'actions' }
 
-const providerOf = ({ issuer }: Identity) => issuer ?? 'Telegram'
+const providerOf = ({ provider, issuer }: Identity) => issuer ?? (provider === 'email' ? 'Email' : 'Telegram')
 
 function columnsFor(unlink: ((identity: Identity) => void) | null): Column<Identity>[] {
   const actions: Column<Identity> = {
