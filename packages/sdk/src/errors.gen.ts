@@ -96,6 +96,8 @@ export interface ApiErrors {
   email_not_configured: 404
   /** An account has this address without having confirmed it. Sign in to it as before and link the address, or start a new account. */
   email_not_linked: 409
+  /** Users of this app cannot recover their account by email. Set emailRecovery.enabled of the app. */
+  email_recovery_disabled: 404
   /** Users of this app cannot sign in by email. Set email.enabled of the app. */
   email_sign_in_disabled: 404
   /** An event with other content was published with this `idempotencyKey`. Use a new key. */
@@ -196,6 +198,8 @@ export interface ApiErrors {
   reauthentication_required: 403
   /** A stored record that this call depends on was changed by something other than Halfkey. Nothing was done. */
   record_tampered: 500
+  /** This account is opened without a recovery. Sign in by email and, if it has a second factor, show that; then add a passkey. */
+  recovery_not_needed: 409
   /** This resharing was not confirmed in time. The old shares still work. Start again. */
   reshare_expired: 410
   /** The sealed data could not be opened. Read GET /mpc/config again and seal it again. */

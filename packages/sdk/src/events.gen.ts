@@ -8,6 +8,14 @@ export interface EventData {
   'user.updated': { userId: string; changed: string[] }
   /** A user was deleted. */
   'user.deleted': { userId: string }
+  /** Somebody who reads the mailbox of a user asked for a new passkey of the account. It can be canceled until `availableAt`. */
+  'user.recovery_requested': { userId: string; recoveryId: string; availableAt: string }
+  /** The wait of a recovery by email is almost over. It can be canceled until `availableAt`. */
+  'user.recovery_reminder': { userId: string; recoveryId: string; availableAt: string }
+  /** A recovery by email ended without a new passkey. */
+  'user.recovery_canceled': { userId: string; recoveryId: string; by: string }
+  /** A recovery by email ended with a new passkey. The sessions that the user had before have ended. */
+  'user.recovery_completed': { userId: string; recoveryId: string; passkeyId: string }
   /** A user signed in. */
   'user.signed_in': { userId: string; method: string; sessionId: string }
   /** A wallet was created. */

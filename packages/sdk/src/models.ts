@@ -112,6 +112,10 @@ export type GuestWithTokens = Schemas['GuestWithTokens']
 export type LoggedOut = Schemas['LoggedOut']
 /** A challenge for signing in; `publicKey` goes to `navigator.credentials.get`. */
 export type LoginChallenge = Schemas['LoginChallenge']
+/** A recovery of an account whose passkeys were lost, by its confirmed email and a wait. */
+export type EmailRecovery = Schemas['EmailRecovery']
+/** Where a recovery stands; with `registration` for `navigator.credentials.create` when its wait is over. */
+export type RecoveryStep = Schemas['RecoveryStep']
 /** A code that was sent to an email address. */
 export type EmailChallenge = Schemas['EmailChallenge']
 /** An email that was sent or could not be sent, without what it says. */

@@ -150,7 +150,17 @@ export async function useEmail(
     currentCode: await codeFor('linked@example.com', 'change_current'),
   })
   expect(changed).toMatchObject({ id: guest.userId, email: 'changed@example.com' })
+  await client.apps.update(tenant.appId, { emailRecovery: { enabled: true } })
+  const lost = await email.start({ email: 'changed@example.com', purpose: 'recovery' })
+  const code = await codeFor('changed@example.com', 'recovery')
+  await expect(email.recover({ challengeId: lost.challengeId, code })).rejects.toMatchObject({
+    code: 'recovery_not_needed',
+  })
+  await expect(mine.cancelRecovery()).rejects.toMatchObject({ code: 'not_found' })
+  expect((await mine.recoveries()).total).toBe(0)
+  expect((await client.users.recoveries(guest.userId)).data).toEqual([])
   expect((await client.emails.list({ status: 'sent' })).data.map(({ address }) => address)).toEqual([
+    'changed@example.com',
     expect.stringMatching(/^(linked|changed)@/),
     expect.stringMatching(/^(linked|changed)@/),
     'linked@example.com',

@@ -7,6 +7,14 @@ export const WHEN: Record<EventType, string> = {
   'user.updated': 'By `PATCH /users/:id` that changes something. `changed` names the fields, never their values.',
   'user.deleted':
     'By `DELETE /users/:id`, in the transaction that erases the user. Users that go together with their app have no event each.',
+  'user.recovery_requested':
+    'By `POST /auth/email/recovery` with the first code. Tell the user by every channel that you have: whoever asked may only read their mailbox.',
+  'user.recovery_reminder':
+    'Thirteen hours before the wait ends, or as soon as a worker runs again. If fewer than twelve are left then, the end moves.',
+  'user.recovery_canceled':
+    'By `POST /auth/email/recovery/cancel`, the link in an email, a passkey that the user shows or adds, another address, a suspension, or `expired` when nobody came for it. `by` says which.',
+  'user.recovery_completed':
+    'By `POST /auth/passkey/register-verify` with the challenge of a recovery, together with `passkey.registered`.',
   'user.signed_in':
     'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
   'wallet.created': 'When a wallet is recorded, whatever its custody.',

@@ -9,6 +9,7 @@ import { portalSlice } from './delivery/portal/slice.ts'
 import { subscriberSlice } from './delivery/subscribers/slice.ts'
 import { portalWebhookRoutes } from './delivery/webhooks/portal-routes.ts'
 import { webhookSlice } from './delivery/webhooks/slice.ts'
+import { emailRecoverySlice } from './identity/email-recovery/slice.ts'
 import { emailSignInSlice } from './identity/email-sign-in/slice.ts'
 import { emailSlice } from './identity/emails/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
@@ -76,6 +77,7 @@ const slices: readonly Slice[] = [
   identitySlice,
   providerSlice,
   emailSignInSlice,
+  emailRecoverySlice,
   emailSlice,
   guestSlice,
   mfaSlice,

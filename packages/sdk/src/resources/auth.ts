@@ -2,6 +2,7 @@ import type { Calls, RequestOptions } from '../http.ts'
 import type {
   Email,
   EmailChallenge,
+  EmailRecovery,
   Identity,
   LoggedOut,
   LoginChallenge,
@@ -9,6 +10,7 @@ import type {
   Passkey,
   PasskeyProof,
   ProviderStart,
+  RecoveryStep,
   RegistrationChallenge,
   Session,
   SignedIn,
@@ -126,7 +128,7 @@ function providersOf({ one }: Calls) {
   }
 }
 
-function emailOf({ one }: Calls) {
+function emailOf({ one, list }: Calls) {
   return {
     /**
      * Sends a code to an address, whether a user has it or not. With `purpose: 'link'`, the current user wants to sign in
@@ -151,6 +153,24 @@ function emailOf({ one }: Calls) {
      */
     change: (body: Body<'/auth/email/change', 'post'>, options?: RequestOptions): Promise<User> =>
       one('post', '/auth/email/change', { body }, options),
+
+    /**
+     * Requests the recovery of an account that lost its passkeys, or continues it: after `start` with `purpose: 'recovery'`. When
+     * its wait is over, `registration` is for `passkeys.registerVerify`. Scope `auth:write`.
+     * @throws invalid_code, challenge_expired, email_recovery_disabled, recovery_not_needed, user_suspended
+     */
+    recover: (body: Body<'/auth/email/recovery', 'post'>, options?: RequestOptions): Promise<RecoveryStep> =>
+      one('post', '/auth/email/recovery', { body }, options),
+
+    /** Cancels the current user's pending recovery, or that of an email's link. @throws not_found, session_missing */
+    cancelRecovery: (
+      body: Body<'/auth/email/recovery/cancel', 'post'> = {},
+      options?: RequestOptions,
+    ): Promise<EmailRecovery> => one('post', '/auth/email/recovery/cancel', { body }, options),
+
+    /** Lists recoveries of the current user's account, newest first. */
+    recoveries: (query?: Query<'/auth/email/recoveries', 'get'>, options?: RequestOptions): List<EmailRecovery> =>
+      list('/auth/email/recoveries', {}, query, options),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Identity, Passkey, Session, User, UsersBulk, Wallet } from '../models.ts'
+import type { EmailRecovery, Identity, Passkey, Session, User, UsersBulk, Wallet } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -36,6 +36,13 @@ export function usersOf({ one, list }: Calls) {
       query?: Query<'/users/{id}/identities', 'get'>,
       options?: RequestOptions,
     ): List<Identity> => list('/users/{id}/identities', { path: { id } }, query, options),
+
+    /** Lists recoveries of a user's account by email, newest first. Scope `users:read`. @throws not_found */
+    recoveries: (
+      id: string,
+      query?: Query<'/users/{id}/recoveries', 'get'>,
+      options?: RequestOptions,
+    ): List<EmailRecovery> => list('/users/{id}/recoveries', { path: { id } }, query, options),
 
     /** Lists a user's passkeys, newest first. Scope `users:read`. @throws not_found */
     passkeys: (id: string, query?: Query<'/users/{id}/passkeys', 'get'>, options?: RequestOptions): List<Passkey> =>

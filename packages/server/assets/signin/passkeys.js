@@ -51,7 +51,16 @@ function deviceName() {
  * @returns {Promise<any>} the sign-in's result
  */
 export async function register(client, person) {
-  const { challengeId, publicKey } = await client.call('POST', 'auth/passkey/register-options', person)
+  return registerWith(client, await client.call('POST', 'auth/passkey/register-options', person))
+}
+
+/**
+ * Makes the passkey that a challenge asks for.
+ * @param {import('./client.js').Client} client
+ * @param {{ challengeId: string, publicKey: any }} registration
+ * @returns {Promise<any>} the sign-in's result
+ */
+export async function registerWith(client, { challengeId, publicKey }) {
   let credential
   try {
     credential = await webauthn.startRegistration({ optionsJSON: publicKey })

@@ -2,6 +2,7 @@ import { make } from './dom.js'
 import { resumeEmail } from './email.js'
 import { cameFromHere, readReturn } from './messenger.js'
 import { resumeProvider } from './provider.js'
+import { resumeRecovery } from './recovery.js'
 import { showSignIn } from './sign-in.js'
 import { button, notice, runner } from './ui.js'
 
@@ -11,7 +12,7 @@ import { button, notice, runner } from './ui.js'
  * @returns {boolean} whether there was one
  */
 export function resume(page) {
-  if (resumeEmail(page) || resumeProvider(page)) return true
+  if (resumeEmail(page) || resumeProvider(page) || resumeRecovery(page)) return true
   const returned = readReturn(location.hash)
   if (returned === null) return false
   // What signs somebody in must not stay in the address bar and the history.

@@ -4,6 +4,7 @@ import { icon } from './icons.js'
 import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
 import { providerButtons } from './provider.js'
+import { showRecovery } from './recovery.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 
 const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or choose another way to sign in.'
@@ -58,6 +59,7 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
     before.element,
     ...(able ? [form, place.element, ...(isNew ? [create] : []), ...(others.length > 0 ? [or] : [])] : [place.element]),
     ...others,
+    ...(page.config.recovery ? [lostPasskey(page, address)] : []),
   )
   page.show(
     [
@@ -93,6 +95,17 @@ function autofill(page, run, submit) {
       // The button beside the field does the same, and tells what is wrong.
     })
   }
+}
+
+/**
+ * For who lost their passkey.
+ * @param {import('./page.js').Page} page
+ * @param {ReturnType<typeof field>} address
+ */
+function lostPasskey(page, address) {
+  const lost = button({ label: 'I lost my passkey', kind: 'quiet' })
+  lost.addEventListener('click', () => showRecovery(page, address.input.value.trim()))
+  return lost
 }
 
 /**

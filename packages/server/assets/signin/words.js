@@ -38,6 +38,7 @@ const WORDS = {
   messenger_signature_invalid: 'The response from Telegram could not be verified. Please try again.',
   stronger_sign_in_required: 'This needs your passkey. Sign in with it first.',
   email_sign_in_disabled: 'Sign-in by email is no longer available here.',
+  email_recovery_disabled: 'Accounts cannot be recovered by email here. Please contact the app’s support.',
   email_not_configured: 'Sign-in by email is not available at present.',
   email_locked: 'Too many wrong codes for this address. Sign in another way, or try again tomorrow.',
   sign_up_disabled: 'There is no account with this address.',

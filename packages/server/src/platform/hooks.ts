@@ -11,6 +11,9 @@ interface OfUser {
   cause?: EventInput['cause']
 }
 
+/** Why a pending recovery by email ends without anybody's asking. */
+type RecoveryRefutation = 'passkey' | 'email_changed' | 'suspended'
+
 /** An app that is being deleted. */
 export interface OfApp {
   tenantId: Id<'ten'>
@@ -41,6 +44,13 @@ export interface Hooks {
   guestEnded(tx: Db, deps: Deps, of: OfUser): Promise<void>
   /** A passkey is about to be removed; its user is locked. @throws to keep it */
   passkeyRemoved(tx: Db, deps: Deps, of: OfUser & { credentialId: Buffer }): Promise<void>
+  /**
+   * A passkey was added to a user who was there already, and is locked. It completes the recovery that its challenge was made for,
+   * and ends any other. @throws challenge_expired for a recovery that has ended
+   */
+  passkeyAdded(tx: Db, deps: Deps, of: OfUser & { passkeyId: Id<'pky'>; recoveryId: Id<'rcv'> | null }): Promise<void>
+  /** A pending recovery of a user ends: they are there, or what it rests on has changed. */
+  recoveryRefuted(tx: Db, deps: Deps, of: OfUser & { by: RecoveryRefutation }): Promise<void>
   /**
    * A `with` part, `seen`, for the statement that begins a session: it marks the user as seen and is empty unless they are
    * active and the condition holds.

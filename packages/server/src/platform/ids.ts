@@ -31,6 +31,7 @@ const ID_PREFIXES = {
   iss: 'trusted issuer',
   prv: 'sign-in provider',
   eml: 'email',
+  rcv: 'email recovery',
   job: 'job',
   aud: 'audit entry',
 } as const

@@ -44,6 +44,15 @@ const SLICE_IMPORTS: Record<string, string[]> = {
     'delivery/subscribers',
     'tenancy/apps',
   ],
+  'identity/email-recovery': [
+    'identity/email-sign-in',
+    'identity/emails',
+    'identity/identities',
+    'identity/passkeys',
+    'identity/sessions',
+    'identity/users',
+    'tenancy/apps',
+  ],
   'identity/email-sign-in': [
     'identity/emails',
     'identity/identities',

@@ -162,6 +162,10 @@ export const EXTENSIONS = table(`
   POST   /auth/email/verify                         auth:write        200
   POST   /auth/email/link                           users:act_as      200
   POST   /auth/email/change                         users:act_as      200
+  POST   /auth/email/recovery                       auth:write        200
+  POST   /auth/email/recovery/cancel                auth:write        200
+  GET    /auth/email/recoveries                     users:act_as      200
+  GET    /users/:id/recoveries                      users:read        200
   POST   /auth/providers/:id/start                  auth:write        200
   POST   /auth/providers/:id/token                  auth:write        200
   POST   /auth/providers/:id/link                   users:act_as      201

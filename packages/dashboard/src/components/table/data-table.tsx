@@ -195,18 +195,27 @@ export function DataTable<T extends object>({
           </tbody>
         </table>
       </div>
-      <Pages page={page} shown={records.length} total={total} pageSize={query.data?.pageSize ?? 20} />
+      <Pages of={label} page={page} shown={records.length} total={total} pageSize={query.data?.pageSize ?? 20} />
     </>
   )
 }
 
-function Pages({ page, shown, total, pageSize }: { page: number; shown: number; total: number; pageSize: number }) {
+interface PagesProps {
+  /** What the table lists: several tables may stand on one page. */
+  of: string
+  page: number
+  shown: number
+  total: number
+  pageSize: number
+}
+
+function Pages({ of, page, shown, total, pageSize }: PagesProps) {
   const { set } = useFilters()
   const first = (page - 1) * pageSize + 1
   const go = (next: number) => set({ page: next === 1 ? undefined : String(next) })
   return (
     <nav
-      aria-label="Pages"
+      aria-label={`Pages of ${of}`}
       className="flex flex-wrap items-center justify-between gap-3 border-t px-5 py-3 text-sm text-soft max-md:px-4"
     >
       <span role="status" className="tabular-nums">

@@ -8,18 +8,24 @@ import { parsedJson, problemOfJson } from '../../components/form/json-text.ts'
 import { metadataChanges } from '../../components/form/metadata-field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
-import { type EmailSettings, emailBodyOf, emailSection, emailSettingsOf } from './email-section.ts'
+import {
+  emailBodyOf,
+  emailSection,
+  emailSettingsOf,
+  recoveryBodyOf,
+  recoverySettingsOf,
+  type WithEmail,
+} from './email-section.ts'
 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 
 /** The settings as they are typed: lists one entry per line, numbers and metadata as text. */
-interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'> {
+interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'>, WithEmail {
   allowedOrigins: string
   allowedRedirectUrls: string
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
   messenger: { botUsername: string; botToken: string }
   sessions: { accessTokenSeconds: string; refreshTokenDays: string }
-  email: EmailSettings
   branding: { name: string; accentColor: string }
   metadata: string
 }
@@ -44,6 +50,7 @@ function settingsOf(app: App): Settings {
       refreshTokenDays: String(app.sessions.refreshTokenDays),
     },
     email: emailSettingsOf(app),
+    emailRecovery: recoverySettingsOf(app),
     branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
     metadata: JSON.stringify(app.metadata, null, 2),
   }
@@ -51,7 +58,17 @@ function settingsOf(app: App): Settings {
 
 /** The body of the update. It holds only what was changed, so that two people’s changes do not undo each other. */
 function bodyOf(app: App, changed: Partial<Settings>): Changes {
-  const { allowedOrigins, allowedRedirectUrls, messenger, sessions, email, branding, metadata, ...same } = changed
+  const {
+    allowedOrigins,
+    allowedRedirectUrls,
+    messenger,
+    sessions,
+    email,
+    emailRecovery,
+    branding,
+    metadata,
+    ...same
+  } = changed
   return {
     ...same,
     ...(allowedOrigins === undefined ? {} : { allowedOrigins: linesOf(allowedOrigins) }),
@@ -73,6 +90,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
           },
         }),
     ...(email === undefined ? {} : { email: emailBodyOf(email) }),
+    ...(emailRecovery === undefined ? {} : { emailRecovery: recoveryBodyOf(emailRecovery) }),
     ...(branding === undefined
       ? {}
       : {
@@ -177,7 +195,7 @@ const messenger = (app: App): Section => ({
 
 const email = (app: App): Section => {
   const section = emailSection(app)
-  return { ...section, fields: widenFields<Settings, Pick<Settings, 'email'>>(section.fields) }
+  return { ...section, fields: widenFields<Settings, WithEmail>(section.fields) }
 }
 
 const BRANDING: Section = {

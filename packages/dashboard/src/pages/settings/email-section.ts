@@ -24,9 +24,31 @@ export function emailBodyOf({ webhookUrl, webhookSecret, ...same }: EmailSetting
   }
 }
 
+/** The settings of recovery as they are typed. */
+export interface RecoverySettings {
+  enabled: boolean
+  waitHours: string
+}
+
+/** An app's settings of recovery, as the form begins. */
+export const recoverySettingsOf = ({ emailRecovery }: App): RecoverySettings => ({
+  enabled: emailRecovery.enabled,
+  waitHours: String(emailRecovery.waitHours),
+})
+
+/** What an update of an app sends of them. */
+export const recoveryBodyOf = ({
+  enabled,
+  waitHours,
+}: RecoverySettings): NonNullable<NonNullable<Body<'/apps/{id}', 'patch'>>['emailRecovery']> => ({
+  enabled,
+  waitHours: Number(waitHours),
+})
+
 /** A form that holds these settings, whatever else it holds. */
-interface WithEmail {
+export interface WithEmail {
   email: EmailSettings
+  emailRecovery: RecoverySettings
 }
 
 const bySelf = ({ email }: WithEmail) => email.sender === 'webhook'
@@ -76,6 +98,19 @@ export const emailSection = (app: App): { title: string; description: string; fi
       help: app.email.webhookSecretSet
         ? 'Stored encrypted and never shown again. Leave it empty to keep the current secret.'
         : 'whsec_ and the base64 of 24 to 96 random bytes. Stored encrypted and never shown again.',
+    },
+    {
+      name: 'emailRecovery.enabled',
+      label: 'Users who lost their passkeys get a new one by email',
+      kind: 'switch',
+      help: 'After a wait, in which every other way in can cancel it. Somebody who reads a mailbox unnoticed for that long gets into its account.',
+    },
+    {
+      name: 'emailRecovery.waitHours',
+      label: 'Wait of a recovery (hours)',
+      shown: ({ emailRecovery }) => emailRecovery.enabled,
+      input: { inputMode: 'numeric' },
+      help: '24 to 720. Recoveries that wait already keep their end.',
     },
   ],
 })

@@ -16,6 +16,7 @@ import { Party } from '../../components/records/party.tsx'
 import { AppDetail, IdDetail, TimeDetail } from '../../components/records/record-details.tsx'
 import { useSession } from '../../shell/session-context.ts'
 import { IdentitiesCard } from './identities-card.tsx'
+import { RecoveriesCard } from './recoveries-card.tsx'
 import { meaningOf, TrustLevelBadge } from './trust-level.tsx'
 import { inputOf, USER_FIELDS, type UserInput } from './user-fields.ts'
 
@@ -110,6 +111,7 @@ export function OverviewTab({ user }: { user: User }) {
         <Fields user={user} />
       </Card>
       <IdentitiesCard user={user} />
+      <RecoveriesCard user={user} />
       <Card title="Metadata">
         <MetadataList metadata={user.metadata} />
       </Card>

@@ -5,7 +5,7 @@ import { limitAccount, networkOf } from '../../platform/http/rate-limits/limits.
 import type { Call } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { equalSecrets } from '../../platform/security/crypto.ts'
-import type { EmailPurpose } from '../emails/schema.ts'
+import type { CodePurpose } from '../emails/schema.ts'
 import { codeHmac } from './code.ts'
 import { fail } from './errors.ts'
 import { refuseExhausted } from './limits.ts'
@@ -24,7 +24,7 @@ const addressOf = (row: store.ChallengeRow): store.Address => ({
 export interface Answer {
   challengeId: string
   code: string
-  purpose: EmailPurpose
+  purpose: CodePurpose
   userId: Id<'usr'> | null
   /** What names the two in the request. Default: `challengeId` and `code`. */
   fields?: { challengeId: string; code: string }

@@ -52,6 +52,20 @@ async function create(tx: Db, deps: Deps, call: Call, app: SignInSettings, chall
 }
 
 /**
+ * The user who has confirmed an address here, which the challenge's answer has just shown again; locked. That a record has the
+ * same verified address is no proof.
+ */
+export async function confirmedOwner(tx: Db, challenge: store.ChallengeRow): Promise<Id<'usr'> | undefined> {
+  const holder = await store.lockHolder(tx, addressOf(challenge))
+  return holder !== undefined && (await isConfirmed(tx, challenge, holder)) ? holder.id : undefined
+}
+
+async function isConfirmed(tx: Db, challenge: store.ChallengeRow, holder: store.Holder): Promise<boolean> {
+  if (!holder.email_verified || mailboxOf(holder.email) !== mailboxOf(challenge.email)) return false
+  return (await findUserOf(tx, accountOf(challenge), null)) === holder.id
+}
+
+/**
  * Who signs in with an address that they have just shown to be theirs.
  * - The user who has shown it before: by the identity. That the user's record has the same verified address is no proof.
  * - A user in whose account nobody has ever been, such as one that a server created: the account is theirs, and whatever
@@ -72,8 +86,7 @@ export async function settleOwner(
   const holder = await store.lockHolder(tx, addressOf(challenge))
   if (holder === undefined) return create(tx, deps, call, app, challenge)
   const isSameMailbox = mailboxOf(holder.email) === mailboxOf(challenge.email)
-  if (isSameMailbox && holder.email_verified && (await findUserOf(tx, accountOf(challenge), null)) === holder.id)
-    return { userId: holder.id, isNewUser: false }
+  if (await isConfirmed(tx, challenge, holder)) return { userId: holder.id, isNewUser: false }
   if (isSameMailbox && (await store.isUntouched(tx, challenge.tenant_id, holder.id))) {
     await deleteChallengesOfUser(tx, challenge.tenant_id, holder.id)
     await giveAddress(tx, deps, call, challenge, holder.id)

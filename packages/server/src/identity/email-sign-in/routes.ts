@@ -19,6 +19,7 @@ export const emailSignInRoutes: Route[] = [
       secret: true,
       errors: [
         'email_sign_in_disabled',
+        'email_recovery_disabled',
         'email_not_configured',
         'email_locked',
         'stronger_sign_in_required',

@@ -3,12 +3,12 @@ import { Time } from '../../platform/http/route.ts'
 import { EmailLanguage } from '../emails/schema.ts'
 import { Email } from '../users/schema.ts'
 
-const ChallengeId = z.string().max(100).meta({
+export const ChallengeId = z.string().max(100).meta({
   description: 'From `POST /auth/email/start`. Keep it where you asked for the code: the email does not contain it.',
   example: 'chl_01jb2m7x9kq4t8v6w0r3s5y1zv',
 })
 
-const Code = z
+export const Code = z
   .string()
   .regex(/^\d{6}$/)
   .meta({ description: 'The code in the email.', example: '482913', 'x-expected': 'six digits' })
@@ -16,9 +16,9 @@ const Code = z
 export const StartEmail = z
   .strictObject({
     email: Email,
-    purpose: z.enum(['sign_in', 'link', 'change']).optional().meta({
+    purpose: z.enum(['sign_in', 'link', 'change', 'recovery']).optional().meta({
       description:
-        '`sign_in` (the default); `link`: the current user wants to sign in with this address from then on; `change`: with this address in place of the one that the user has. Answer `link` with `POST /auth/email/link`, and `change` with `POST /auth/email/change`.',
+        '`sign_in` (the default); `link`: the current user wants to sign in with this address from then on; `change`: with this address in place of the one that the user has; `recovery`: a user who lost their passkeys asks for a new one. Answer `link` with `POST /auth/email/link`, `change` with `POST /auth/email/change`, and `recovery` with `POST /auth/email/recovery`.',
     }),
     language: EmailLanguage.optional().meta({ description: "Of the email. Default: the app's `email.language`." }),
     linkUrl: z.string().min(1).max(2048).optional().meta({

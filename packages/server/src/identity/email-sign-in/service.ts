@@ -11,9 +11,11 @@ import { giveAddress, settleOwner } from './owner.ts'
 import type { LinkEmail, VerifyEmail } from './schema.ts'
 import * as store from './store.ts'
 
+export { withRightAnswer } from './answer.ts'
 export { changeEmail } from './change.ts'
 export { EMAIL_SIGN_IN_ERRORS } from './errors.ts'
-export { startEmail } from './start.ts'
+export { confirmedOwner } from './owner.ts'
+export { requireRecoverable, startEmail } from './start.ts'
 export { deleteOldChallenges } from './store.ts'
 
 /**

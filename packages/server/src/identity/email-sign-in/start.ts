@@ -5,7 +5,7 @@ import { limitAccount, limitEmail, networkOf } from '../../platform/http/rate-li
 import type { CurrentUser, MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { isReturnUrl, resolveApp, type SignInSettings, signInSettings } from '../../tenancy/apps/service.ts'
-import type { EmailLanguage, EmailPurpose } from '../emails/schema.ts'
+import type { CodePurpose, EmailLanguage } from '../emails/schema.ts'
 import { CODE_MINUTES, queueEmail, requireMailer, type SealedEmail, sealEmail } from '../emails/service.ts'
 import { requireStepUp } from '../sessions/service.ts'
 import { type Email, findUserRecord, parseEmail } from '../users/service.ts'
@@ -16,9 +16,12 @@ import { refuseExhausted } from './limits.ts'
 import type { EmailChallenge, StartEmail } from './schema.ts'
 import * as store from './store.ts'
 
+/** Whether a code is for somebody who is not signed in. */
+const isAnonymous = (purpose: CodePurpose) => purpose === 'sign_in' || purpose === 'recovery'
+
 /** The app of a call. For a link it is the user's. @throws not_found (names `appId`), session_missing */
-async function appOf(deps: Deps, { caller, user }: MaybeUserCall, input: StartEmail, purpose: EmailPurpose) {
-  if (purpose === 'sign_in') return resolveApp(deps, caller, input.appId)
+async function appOf(deps: Deps, { caller, user }: MaybeUserCall, input: StartEmail, purpose: CodePurpose) {
+  if (isAnonymous(purpose)) return resolveApp(deps, caller, input.appId)
   if (user === null) throw fail('session_missing')
   if (input.appId !== undefined && input.appId !== user.appId) throw notFoundField('appId')
   return user.appId
@@ -63,14 +66,17 @@ async function askCurrent(deps: Deps, { caller, user }: MaybeUserCall, asked: As
   return record.emailVerified ? [{ ...asked, purpose: 'change_current', address: readAddress(record.email) }] : []
 }
 
-/** Whether an email goes to an address: to the mailbox of its user or, if nobody has it, to one who may become a user. */
+/**
+ * Whether an email goes to an address: to the mailbox of its user or, if nobody has it, to one who may become a user. An account
+ * is recovered by an address that its user has confirmed here, and never by a fixed code.
+ */
 function isReached(
-  app: SignInSettings,
-  purpose: EmailPurpose,
-  typed: string,
+  { app, purpose, isFixed, address: { shown: typed } }: PreparedCode,
   holder: store.Known | undefined,
 ): boolean {
-  if (purpose !== 'sign_in') return true
+  if (!isAnonymous(purpose)) return true
+  if (purpose === 'recovery')
+    return holder?.confirmed === true && !isFixed && mailboxOf(holder.email) === mailboxOf(typed)
   return holder === undefined ? app.email.signUp : mailboxOf(holder.email) === mailboxOf(typed)
 }
 
@@ -78,7 +84,7 @@ function isReached(
 interface Asked {
   tenantId: Id<'ten'>
   app: SignInSettings
-  purpose: EmailPurpose
+  purpose: CodePurpose
   address: Email
   /** Who asks, of all purposes but a sign-in. */
   user: CurrentUser | null
@@ -125,7 +131,7 @@ async function prepareCode(deps: Deps, { origin }: MaybeUserCall, asked: Asked):
  * @throws rate_limited, email_locked
  */
 async function issueCode(tx: Db, deps: Deps, prepared: PreparedCode): Promise<void> {
-  const { tenantId, app, purpose, user, id, hmac, sealed, isFixed, expiresAt } = prepared
+  const { tenantId, purpose, user, id, hmac, sealed, isFixed, expiresAt } = prepared
   const { shown, key } = prepared.address
   const now = deps.now()
   const address = addressOf(prepared)
@@ -133,7 +139,7 @@ async function issueCode(tx: Db, deps: Deps, prepared: PreparedCode): Promise<vo
   await refuseExhausted(tx, now, address, 'start')
   await store.endOthers(tx, address, purpose, now)
   const holder = await store.findHolder(tx, address)
-  const isSent = isReached(app, purpose, shown, holder)
+  const isSent = isReached(prepared, holder)
   await queueEmail(tx, deps, sealed, {
     tenantId,
     appId,
@@ -164,10 +170,16 @@ async function issueCode(tx: Db, deps: Deps, prepared: PreparedCode): Promise<vo
   })
 }
 
+/** @throws email_sign_in_disabled, email_recovery_disabled */
+export function requireRecoverable({ email, emailRecovery }: SignInSettings): void {
+  if (!email.enabled) throw fail('email_sign_in_disabled')
+  if (!emailRecovery.enabled) throw fail('email_recovery_disabled')
+}
+
 /**
  * Sends a code to an address. What is answered, stored and done is the same whether a user has the address or not. Of a change
  * of address, another code goes to the address that the user has.
- * @throws validation_failed, not_found (names `appId`), email_sign_in_disabled, email_not_configured, rate_limited,
+ * @throws validation_failed, not_found (names `appId`), email_sign_in_disabled, email_recovery_disabled, email_not_configured, rate_limited,
  * email_locked; for a link and a change also the errors of `requireStepUp`
  */
 export async function startEmail(deps: Deps, call: MaybeUserCall, input: StartEmail): Promise<EmailChallenge> {
@@ -176,11 +188,15 @@ export async function startEmail(deps: Deps, call: MaybeUserCall, input: StartEm
   const appId = await appOf(deps, call, input, purpose)
   const app = await signInSettings(deps, tenantId, appId)
   if (!app.email.enabled) throw fail('email_sign_in_disabled')
+  if (purpose === 'recovery') requireRecoverable(app)
   requireMailer(deps, app)
-  const user = purpose === 'sign_in' ? null : call.user
+  const user = isAnonymous(purpose) ? null : call.user
   const language = input.language ?? app.email.language
   const address = readAddress(input.email)
   const asked: Asked = { tenantId, app, purpose, address, user, language, linkUrl: input.linkUrl }
+  // A link would carry the code past the words that say what it is for.
+  if (purpose === 'recovery' && input.linkUrl !== undefined)
+    throw invalid('linkUrl', 'A recovery has no links.', 'not_allowed')
   if (purpose === 'link') await requireMayLink(deps, call, address.key)
   const others = purpose === 'change' ? await askCurrent(deps, call, asked) : []
   const prepared = [await prepareCode(deps, call, asked)]

@@ -5,7 +5,7 @@ import type { Id } from '../../platform/ids.ts'
 import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
-import type { EmailPurpose } from '../emails/schema.ts'
+import type { CodePurpose } from '../emails/schema.ts'
 import { EMAIL_CHALLENGE_RECORD } from './challenge-record.ts'
 
 /** A row of the table `email_challenges`. */
@@ -13,7 +13,7 @@ export interface ChallengeRow extends Versioned {
   tenant_id: Id<'ten'>
   id: Id<'chl'>
   app_id: Id<'app'>
-  purpose: EmailPurpose
+  purpose: CodePurpose
   email: string
   email_key: string
   /** Who links the address; null for a sign-in. */
@@ -76,7 +76,7 @@ export async function countUsage(
 }
 
 /** Ends the live challenges of an address and purpose: the one that follows is the only one. */
-export async function endOthers(tx: Db, address: Address, purpose: EmailPurpose, now: Date): Promise<void> {
+export async function endOthers(tx: Db, address: Address, purpose: CodePurpose, now: Date): Promise<void> {
   const live = await readToEnd<ChallengeRow>(
     tx,
     EMAIL_CHALLENGE_RECORD,
@@ -106,7 +106,7 @@ export function findChallenge(
   db: Db,
   scope: AppScope,
   id: Id<'chl'>,
-  purpose: EmailPurpose,
+  purpose: CodePurpose,
 ): Promise<ChallengeRow | undefined> {
   return readRecord<ChallengeRow>(
     db,
@@ -158,18 +158,23 @@ export async function isUntouched(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>
   return found === 1
 }
 
-/** The user who has an address, and whether they sign in with it. */
+/** The user who has an address, and whether they have confirmed it here. */
 export interface Known {
   id: Id<'usr'>
   email: string
+  confirmed: boolean
 }
 
-/** The user who has an address. */
+/** The user who has an address. What it says decides only whether an email is sent. */
 export function findHolder(db: Db, { tenantId, appId, key }: Address): Promise<Known | undefined> {
   return readRecord<Known>(
     db,
     USER_RECORD,
-    sql`select * from users where tenant_id = ${tenantId} and app_id = ${appId} and email_key = ${key}`,
+    sql`
+    select u.*, u.email_verified and exists (
+      select from identities i where i.tenant_id = u.tenant_id and i.app_id = u.app_id and i.user_id = u.id
+        and i.provider = 'email' and i.issuer = '' and i.subject = u.email_key) as confirmed
+    from users u where u.tenant_id = ${tenantId} and u.app_id = ${appId} and u.email_key = ${key}`,
   )
 }
 

@@ -3,8 +3,18 @@ import { Paging, Time, Times } from '../../platform/http/route.ts'
 import { EMAIL_LANGUAGES } from '../../tenancy/apps/schema.ts'
 
 /** What an email's code is for. */
-const EMAIL_PURPOSES = ['sign_in', 'link', 'change', 'change_current'] as const
-export type EmailPurpose = (typeof EMAIL_PURPOSES)[number]
+const CODE_PURPOSES = ['sign_in', 'link', 'change', 'change_current', 'recovery'] as const
+export type CodePurpose = (typeof CODE_PURPOSES)[number]
+
+/** What an email without a code tells the owner of an account. */
+const NOTICE_PURPOSES = ['recovery_requested', 'recovery_reminder', 'recovery_completed'] as const
+export type NoticePurpose = (typeof NOTICE_PURPOSES)[number]
+
+const EMAIL_PURPOSES = [...CODE_PURPOSES, ...NOTICE_PURPOSES] as const
+export type EmailPurpose = CodePurpose | NoticePurpose
+
+const NOTICES: ReadonlySet<string> = new Set(NOTICE_PURPOSES)
+export const isNotice = (purpose: EmailPurpose): purpose is NoticePurpose => NOTICES.has(purpose)
 
 export const EmailLanguage = z.enum(EMAIL_LANGUAGES)
 export type EmailLanguage = z.infer<typeof EmailLanguage>
@@ -23,7 +33,7 @@ export const SentEmail = z
     address: z.string().meta({ example: 'ada@example.com' }),
     purpose: z.enum(EMAIL_PURPOSES).meta({
       description:
-        'What its code is for. Of a change of address, `change` went to the new one and `change_current` to the old.',
+        'What its code is for. Of a change of address, `change` went to the new one and `change_current` to the old. `recovery_…` are notices without a code: a recovery of the account was requested, is almost over, or was completed.',
     }),
     language: EmailLanguage,
     status: Status,

@@ -1,6 +1,7 @@
 import type { Deps } from '../../platform/deps.ts'
 import { open } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
+import { isNotice } from './schema.ts'
 import type { ReadyEmail, Sender, SendOutcome } from './senders/sender.ts'
 import { createSmtpSender } from './senders/smtp.ts'
 import { createWebhookSender } from './senders/webhook.ts'
@@ -10,9 +11,11 @@ import { type EmailContent, renderEmail } from './template.ts'
 const EMAILS_AT_ONCE = 10
 /** Before each further attempt. The last ones come while the code is still valid. */
 const DELAYS_SECONDS = [5, 15, 45, 120, 180]
+/** Of a notice, which is of use for a day: a mail server that is down for the night costs nobody their warning. */
+const NOTICE_DELAYS_SECONDS = [...DELAYS_SECONDS, 600, 1_800, 3_600, 7_200, 14_400, 14_400]
 
 /** What is sealed of an email. */
-export type SealedContent = Pick<EmailContent, 'code' | 'link'>
+export type SealedContent = Pick<EmailContent, 'code' | 'link' | 'at'>
 
 /** The context of an email's sealed content: copied to another email, it does not open. */
 export const contentContext = (tenantId: string, id: string) => ['email', tenantId, id]
@@ -50,8 +53,7 @@ function createSenders(deps: Deps): Senders {
 }
 
 async function attempt(deps: Deps, senders: Senders, row: store.EmailRow): Promise<store.Outcome> {
-  if (row.expires_at <= deps.now())
-    return { status: 'failed', error: row.error ?? 'The code expired before it was sent.' }
+  if (row.expires_at <= deps.now()) return { status: 'failed', error: row.error ?? 'It expired before it was sent.' }
   let result: SendOutcome
   let keepsContent = false
   try {
@@ -67,7 +69,7 @@ async function attempt(deps: Deps, senders: Senders, row: store.EmailRow): Promi
     result = { ok: false, error: 'Internal error.', final: false }
   }
   if (result.ok) return { status: 'sent', keepsContent }
-  const afterSeconds = DELAYS_SECONDS[row.attempts - 1]
+  const afterSeconds = (isNotice(row.purpose) ? NOTICE_DELAYS_SECONDS : DELAYS_SECONDS)[row.attempts - 1]
   if (result.final || afterSeconds === undefined) return { status: 'failed', error: result.error }
   return { status: 'queued', error: result.error, afterSeconds }
 }

@@ -2,7 +2,7 @@ import { escapeHtml } from '../../platform/http/pages/pages.ts'
 import { de } from './languages/de.ts'
 import { en } from './languages/en.ts'
 import type { EmailTexts } from './languages/language.ts'
-import type { EmailLanguage, EmailPurpose } from './schema.ts'
+import { type EmailLanguage, type EmailPurpose, isNotice } from './schema.ts'
 
 const TEXTS: Record<EmailLanguage, EmailTexts> = { en, de }
 
@@ -15,9 +15,12 @@ export interface EmailContent {
   language: EmailLanguage
   /** The app's name, as its team wrote it. */
   appName: string
-  code: string
-  /** A page of the asking browser; null if the code must be typed. */
+  /** Null in a notice. */
+  code: string | null
+  /** A page of the asking browser; null if the code must be typed. Of a notice, the page that stops what it is about. */
   link: string | null
+  /** When the wait of a recovery ends, as ISO 8601. Absent in an email with a code. */
+  at?: string
 }
 
 /** An email, written out. */
@@ -49,33 +52,68 @@ ${parts.join('\n')}
 </html>
 `
 
-/** Writes an email as plain text and as HTML, in which every value is escaped. */
-export function renderEmail({ purpose, language, appName, code, link }: EmailContent): RenderedEmail {
+const BUTTON =
+  'display:inline-block;padding:12px 20px;border-radius:8px;background:#4254c5;color:#ffffff;text-decoration:none'
+
+const line = (text: string) => `<p>${escapeHtml(text)}</p>`
+
+/** A part of an email in both forms. */
+interface Part {
+  text: string
+  html: string
+}
+
+const said = (text: string): Part => ({ text, html: line(text) })
+
+const linked = (above: string, button: string, link: string): Part => ({
+  text: `${above}\n${link}`,
+  html: `${line(above)}\n<p><a style="${BUTTON}" href="${escapeHtml(link)}">${escapeHtml(button)}</a></p>`,
+})
+
+const small = (text: string): Part => ({ text, html: `<p style="font-size:14px;opacity:0.7">${escapeHtml(text)}</p>` })
+
+const big = (code: string): Part => ({
+  text: code,
+  html: `<p style="font-size:32px;font-weight:600;letter-spacing:6px;margin:16px 0">${code}</p>`,
+})
+
+/** A time as its reader writes it. Whose clock the reader has is not known, so it is UTC. */
+const timeText = (language: EmailLanguage, at: string) =>
+  `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(new Date(at))} UTC`
+
+function partsOf({ purpose, language, code, link }: EmailContent, fill: (text: string) => string): Part[] {
   const texts = TEXTS[language]
-  const values: Record<string, string> = { app: oneLine(appName), minutes: String(CODE_MINUTES) }
-  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] as string)
-  const [intro, validity, unasked] = [texts.intro[purpose], texts.validity, texts.unasked].map(fill) as [
-    string,
-    string,
-    string,
+  const intro = said(fill(texts.intro[purpose]))
+  const unasked = small(fill(texts.unasked[purpose]))
+  if (isNotice(purpose)) {
+    const words = texts.notice[purpose]
+    return [intro, ...(words === null || link === null ? [] : [linked(words.link, words.button, link)]), unasked]
+  }
+  return [
+    intro,
+    big(code ?? ''),
+    ...(link === null ? [] : [linked(texts.link, texts.button, link)]),
+    said(fill(texts.validity)),
+    unasked,
   ]
-  const line = (text: string) => `<p>${escapeHtml(text)}</p>`
-  const button =
-    'display:inline-block;padding:12px 20px;border-radius:8px;background:#4254c5;color:#ffffff;text-decoration:none'
-  const htmlLink =
-    link === null
-      ? []
-      : [line(texts.link), `<p><a style="${button}" href="${escapeHtml(link)}">${escapeHtml(texts.button)}</a></p>`]
-  const textLink = link === null ? [] : [`${texts.link}\n${link}`]
+}
+
+/** Writes an email as plain text and as HTML, in which every value is escaped. */
+export function renderEmail(content: EmailContent): RenderedEmail {
+  const { purpose, language, appName, at } = content
+  const values: Record<string, string> = {
+    app: oneLine(appName),
+    minutes: String(CODE_MINUTES),
+    time: at === undefined ? '' : timeText(language, at),
+  }
+  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] as string)
+  const parts = partsOf(content, fill)
   return {
-    subject: fill(texts.subject[purpose]),
-    text: `${[intro, code, ...textLink, validity, unasked].join('\n\n')}\n`,
-    html: HTML(language, [
-      line(intro),
-      `<p style="font-size:32px;font-weight:600;letter-spacing:6px;margin:16px 0">${code}</p>`,
-      ...htmlLink,
-      line(validity),
-      `<p style="font-size:14px;opacity:0.7">${escapeHtml(unasked)}</p>`,
-    ]),
+    subject: fill(TEXTS[language].subject[purpose]),
+    text: `${parts.map(({ text }) => text).join('\n\n')}\n`,
+    html: HTML(
+      language,
+      parts.map(({ html }) => html),
+    ),
   }
 }

@@ -194,6 +194,8 @@ export interface WaysIn {
   issuers: string[]
   messenger: boolean
   email: boolean
+  /** How long a recovery by email waits, in hours; null if the app has none. */
+  recoveryHours: number | null
   passkeys: number
   secondFactor: boolean
 }
@@ -208,6 +210,8 @@ export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Prom
       exists (
         select from identities i
         where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'email' and ${worksNow}) as email,
+      (select (a.email_recovery ->> 'waitHours')::int from apps a
+        where a.tenant_id = u.tenant_id and a.id = u.app_id and (a.email_recovery ->> 'enabled')::boolean) as "recoveryHours",
       (select count(*)::int from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id) as passkeys,
       u.mfa_enabled as "secondFactor"
     from users u where u.tenant_id = ${tenantId} and u.id = ${userId}`)

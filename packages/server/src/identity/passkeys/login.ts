@@ -1,5 +1,5 @@
 import type { Deps } from '../../platform/deps.ts'
-import { failures, type HttpError, notFoundField } from '../../platform/http/errors.ts'
+import { type HttpError, notFoundField } from '../../platform/http/errors.ts'
 import { limitAccount, networkOf } from '../../platform/http/rate-limits/limits.ts'
 import type { Call, UserCall } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
@@ -10,12 +10,10 @@ import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { type ProvenSession, recordPasskey, type SignIn, startSessionWith } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserByEmail } from '../users/service.ts'
-import { newCeremony, type StoredCredential, verifyAssertion } from './ceremony.ts'
+import { fail, PASSKEYS_MAX } from './errors.ts'
 import type { LoginChallenge, LoginOptions, LoginVerify } from './schema.ts'
-import { PASSKEY_ERRORS, PASSKEYS_MAX } from './service.ts'
 import * as store from './store.ts'
-
-const fail = failures(PASSKEY_ERRORS)
+import { newCeremony, type StoredCredential, verifyAssertion } from './webauthn/ceremony.ts'
 
 /** A credential for emails without passkeys. It belongs to no user, and is always the same for the same email. */
 async function decoy(deps: Deps, appId: Id<'app'>, emailKey: string, rpId: string): Promise<store.CredentialRow> {
@@ -130,6 +128,13 @@ async function judged(deps: Deps, attempt: store.LoginAttempt, { credential }: L
 /** Authentication methods (RFC 8176). */
 const methodsOf = ({ userVerified }: { userVerified: boolean }) => (userVerified ? ['hwk', 'user'] : ['hwk'])
 
+/** The owner is there, with a passkey: they did not lose it, so a recovery that is pending ends. Rare, so no other sign-in pays for it. */
+async function refuteRecovery(deps: Deps, cause: Call, { ownerId: userId, mayRecover }: store.FoundPasskey) {
+  if (!mayRecover) return
+  const of = { tenantId: cause.caller.tenantId, userId, by: 'passkey', cause } as const
+  await deps.db.tx((tx) => deps.hooks.recoveryRefuted(tx, deps, of))
+}
+
 const assertionInvalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.').commitOnThrow()
 
 /** Takes the challenge, which the refusal commits. @returns the error to throw */
@@ -164,6 +169,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const now = deps.now()
   if (passkey.user.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
   if (endsAt !== null && endsAt <= now) throw await refusal(deps, call, challengeId, 'guest_expired')
+  await refuteRecovery(deps, call, passkey)
   const session: SignIn = {
     tenantId: caller.tenantId,
     appId: attempt.appId,
@@ -208,6 +214,7 @@ export async function provePasskey(deps: Deps, call: UserCall, input: LoginVerif
   if (right === null || right.passkey.ownerId !== user.id)
     throw await refusal(deps, call, challengeId, 'assertion_invalid')
   const { assertion, passkey } = right
+  await refuteRecovery(deps, call, passkey)
   const now = deps.now()
   const counted = store.countedUse(
     { tenantId: caller.tenantId, userId: user.id, id: passkey.passkeyId, challengeId },

@@ -1,8 +1,8 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { publish } from '../../platform/events/events.ts'
-import { failures, invalid, notFoundField } from '../../platform/http/errors.ts'
-import type { Caller, CurrentUser, MaybeUserCall } from '../../platform/http/route.ts'
+import { invalid, notFoundField } from '../../platform/http/errors.ts'
+import type { Call, Caller, CurrentUser, MaybeUserCall } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
@@ -11,13 +11,11 @@ import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { requireStepUp, requireUpheld } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { addUser, findUserByEmail, findUserRecord, signIn } from '../users/service.ts'
-import { type Ceremony, type NewCredential, newCeremony, verifyAttestation } from './ceremony.ts'
-import { ALGORITHMS } from './cose-key.ts'
+import { fail, PASSKEYS_MAX } from './errors.ts'
 import type { RegisterOptions, RegisterVerify, RegistrationChallenge } from './schema.ts'
-import { PASSKEY_ERRORS, PASSKEYS_MAX, passkeyName } from './service.ts'
 import * as store from './store.ts'
-
-const fail = failures(PASSKEY_ERRORS)
+import { type Ceremony, type NewCredential, newCeremony, verifyAttestation } from './webauthn/ceremony.ts'
+import { ALGORITHMS } from './webauthn/cose-key.ts'
 
 /** The data that a registration challenge stores. */
 interface RegistrationData extends Ceremony {
@@ -27,6 +25,8 @@ interface RegistrationData extends Ceremony {
   sessionId: Id<'ses'> | null
   /** A server asked for it. Absent in challenges of an earlier release. */
   byServer?: boolean
+  /** The recovery by email that the passkey completes. Absent for any other passkey. */
+  recoveryId?: Id<'rcv'>
 }
 
 /** How old a passkey is before it approves: a thief of a session cannot add one and approve at once. */
@@ -56,9 +56,14 @@ async function knownHolder(deps: Deps, caller: Caller, user: CurrentUser, input:
   for (const field of ['email', 'name'] as const)
     if (input[field] !== undefined) throw invalid(field, 'Must not be sent when a passkey is added to a user.')
   await requireStepUp(deps, caller, user)
-  const record = await findUserRecord(deps, caller.tenantId, user.id)
+  return holderOf(deps, caller, user)
+}
+
+/** A user as they are. @throws session_revoked (they were deleted), passkey_limit */
+async function holderOf(deps: Deps, { tenantId }: Caller, user: Pick<CurrentUser, 'id' | 'appId'>): Promise<Holder> {
+  const record = await findUserRecord(deps, tenantId, user.id)
   if (record === undefined) throw fail('session_revoked')
-  const credentials = await store.listCredentials(deps.db, caller.tenantId, user.id, PASSKEYS_MAX)
+  const credentials = await store.listCredentials(deps.db, tenantId, user.id, PASSKEYS_MAX)
   if (credentials.length === PASSKEYS_MAX) throw fail('passkey_limit')
   const { email, name } = record
   return { appId: user.appId, id: user.id, name: email ?? name, displayName: name ?? email, credentials }
@@ -75,18 +80,39 @@ export async function registerOptions(
 ): Promise<RegistrationChallenge> {
   const { caller, user } = call
   const holder = await (user === null ? newHolder(deps, call, input) : knownHolder(deps, caller, user, input))
-  const { passkey } = await signInSettings(deps, caller.tenantId, holder.appId)
-  const data: RegistrationData = {
-    ...(await newCeremony(call, passkey)),
+  return createRegistration(deps, call, holder, {
     signUp: user === null ? { userId: holder.id, email: input.email ?? null, name: input.name ?? null } : null,
     sessionId: user?.sessionId ?? null,
-    byServer: call.caller.keyType === 'secret',
-  }
+  })
+}
+
+/**
+ * Creates the challenge for the passkey that completes a recovery by email. Nobody is signed in: `registerVerify` completes it
+ * with this challenge alone. @throws session_revoked, passkey_limit
+ */
+export async function recoveryOptions(
+  deps: Deps,
+  call: Call,
+  { recoveryId, ...user }: { recoveryId: Id<'rcv'>; id: Id<'usr'>; appId: Id<'app'> },
+): Promise<RegistrationChallenge> {
+  const holder = await holderOf(deps, call.caller, user)
+  return createRegistration(deps, call, holder, { signUp: null, sessionId: null, recoveryId })
+}
+
+async function createRegistration(
+  deps: Deps,
+  call: Call,
+  holder: Holder,
+  of: Pick<RegistrationData, 'signUp' | 'sessionId' | 'recoveryId'>,
+): Promise<RegistrationChallenge> {
+  const { tenantId, keyType } = call.caller
+  const { passkey } = await signInSettings(deps, tenantId, holder.appId)
+  const data: RegistrationData = { ...(await newCeremony(call, passkey)), ...of, byServer: keyType === 'secret' }
   const { id, expiresAt } = await createChallenge(deps.db, deps.now(), {
-    tenantId: caller.tenantId,
+    tenantId,
     appId: holder.appId,
     kind: 'passkey_registration',
-    userId: user?.id ?? null,
+    userId: of.signUp === null ? holder.id : null,
     data,
   })
   const own = holder.credentials.filter((one) => one.rp_id === passkey.rpId)
@@ -163,7 +189,7 @@ async function addPasskey(
   deps: Deps,
   call: MaybeUserCall,
   passkey: { appId: Id<'app'>; userId: Id<'usr'>; data: RegistrationData; made: NewCredential; input: RegisterVerify },
-): Promise<void> {
+): Promise<Id<'pky'>> {
   const { appId, userId, data: asked, made, input } = passkey
   const { tenantId } = call.caller
   const id = newId('pky')
@@ -181,7 +207,7 @@ async function addPasskey(
     transports: [...new Set(input.credential.response.transports)].filter((one) => TRANSPORT.test(one)).sort(),
     device_type: made.deviceType,
     backed_up: made.backedUp,
-    name: passkeyName(input.deviceName),
+    name: store.passkeyName(input.deviceName),
     // A server that took part may have made the passkey itself.
     approves_at:
       asked.byServer === false && call.caller.keyType === 'publishable'
@@ -195,6 +221,7 @@ async function addPasskey(
   if (!added) throw fail('already_exists').about('credential', 'This passkey is already registered.')
   const data = { passkeyId: id, userId }
   await publish(tx, deps, { tenantId, appId, type: 'passkey.registered', data, cause: call })
+  return id
 }
 
 /**
@@ -216,7 +243,12 @@ export async function registerVerify(deps: Deps, call: MaybeUserCall, input: Reg
   if (made === null) throw fail('attestation_invalid').about('credential', 'Could not be verified.').commitOnThrow()
   return deps.db.tx(async (tx) => {
     const owner = await settleOwner(tx, deps, call, challenge)
-    await addPasskey(tx, deps, call, { appId, userId: owner.id, data, made, input })
+    const passkeyId = await addPasskey(tx, deps, call, { appId, userId: owner.id, data, made, input })
+    if (data.signUp === null) {
+      const recoveryId = data.recoveryId ?? null
+      const added = { tenantId: caller.tenantId, userId: owner.id, passkeyId, recoveryId, cause: call }
+      await deps.hooks.passkeyAdded(tx, deps, added)
+    }
     return signIn(
       { ...deps, db: tx },
       {

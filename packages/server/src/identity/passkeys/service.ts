@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
-import { existing, failures, pathId } from '../../platform/http/errors.ts'
+import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Page, UserCall } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
@@ -10,25 +10,14 @@ import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
 import { requireOtherWayIn } from '../identities/service.ts'
 import { ownUser, requireStepUp } from '../sessions/service.ts'
-import { verifyAssertion } from './ceremony.ts'
+import { fail } from './errors.ts'
 import type { ListPasskeys, LoginVerify, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
+import { verifyAssertion } from './webauthn/ceremony.ts'
 
+export { PASSKEY_ERRORS } from './errors.ts'
+export { recoveryOptions } from './registration.ts'
 export { credentialIdsOf } from './store.ts'
-
-/** How many passkeys a user can have. The options of every email-first login contain their ids. */
-export const PASSKEYS_MAX = 50
-
-export const PASSKEY_ERRORS = {
-  attestation_invalid: [400, 'This passkey could not be verified. Start again.'],
-  assertion_invalid: [401, 'This passkey could not be verified. Start again.'],
-  passkey_cannot_approve: [
-    403,
-    'This passkey cannot approve: it is less than 24 hours old, or a server took part in its creation. Use another one.',
-  ],
-  passkey_limit: [409, `A user can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`],
-  challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
-} as const
 
 /** A page of the current user's passkeys, newest first. */
 export async function listPasskeys(
@@ -50,9 +39,6 @@ export async function listPasskeysOf(
   return listPasskeys(deps, caller.tenantId, await ownUser(deps, caller, userId), query)
 }
 
-/** A passkey's name as it is stored. Null: no name. */
-export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
-
 async function findOwn(
   deps: Deps,
   { caller, user }: UserCall,
@@ -66,7 +52,7 @@ async function findOwn(
 export async function renamePasskey(deps: Deps, call: UserCall, id: string, input: RenamePasskey): Promise<Passkey> {
   const row = await findOwn(deps, call, id)
   if (input.name === undefined) return store.toPasskey(row)
-  const named = { ...row, name: passkeyName(input.name), updated_at: deps.now() }
+  const named = { ...row, name: store.passkeyName(input.name), updated_at: deps.now() }
   return deps.db.tx(async (tx) => {
     const renamed = await store.renamePasskey(tx, named)
     if (renamed === undefined) return store.toPasskey(row)
@@ -101,8 +87,6 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
     return store.toPasskey(row)
   })
 }
-
-const fail = failures(PASSKEY_ERRORS)
 
 /** An owner who approves something, and the challenge that stands for it. */
 export interface Approver {
@@ -180,5 +164,6 @@ export async function verifyApproval(
     )
   const { signCount, backedUp } = assertion
   if (!(await store.recordUse(tx, passkey, { signCount, backedUp, at: now }))) throw invalid()
+  await deps.hooks.recoveryRefuted(tx, deps, { tenantId, userId, by: 'passkey' })
   return { passkeyId: passkey.id, credentialId: credential.id, clientDataJSON, authenticatorData, signature }
 }

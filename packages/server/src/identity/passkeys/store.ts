@@ -18,10 +18,10 @@ import { type RecordRow, recordColumns } from '../../platform/security/records/k
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
 import type { ExtraWrites } from '../sessions/service.ts'
 import type { User } from '../users/schema.ts'
-import { listCredential, toUser, type UserRow, unlistCredential } from '../users/service.ts'
-import type { Ceremony, StoredCredential } from './ceremony.ts'
+import { listCredential, mayRecover, toUser, type UserRow, unlistCredential } from '../users/service.ts'
 import { PASSKEY_RECORD } from './passkey-record.ts'
 import type { Passkey } from './schema.ts'
+import type { Ceremony, StoredCredential } from './webauthn/ceremony.ts'
 
 /** A row of the table `passkeys`. */
 export interface PasskeyRow extends Sealed {
@@ -52,6 +52,9 @@ export function toPasskey(row: PasskeyRow): Passkey {
     `id user_id name credential_id rp_id device_type backed_up transports aaguid last_used_at created_at updated_at`,
   )
 }
+
+/** A passkey's name as it is stored. Null: no name. */
+export const passkeyName = (name: string | null | undefined): string | null => name?.trim().normalize('NFC') ?? null
 
 /** Inserts a passkey. @returns false, and writes no passkey, if the app already has its credential */
 export async function insertPasskey(tx: Db, row: PasskeyRow): Promise<boolean> {
@@ -242,6 +245,8 @@ export interface FoundPasskey extends StoredCredential {
   /** When the owner's guest session ends. Null for users. */
   endsAt: Date | null
   user: User
+  /** Whether a recovery by email of the owner may be pending, which this passkey ends. */
+  mayRecover: boolean
 }
 
 /** A login challenge with everything that its answer is verified against. */
@@ -259,7 +264,8 @@ export interface LoginAttempt {
   passkey: FoundPasskey | null
 }
 
-type AttemptRow = Omit<LoginAttempt, 'passkey'> & ((Omit<FoundPasskey, 'user'> & UserRow) | { passkeyId: null })
+type AttemptRow = Omit<LoginAttempt, 'passkey'> &
+  ((Omit<FoundPasskey, 'user' | 'mayRecover'> & UserRow) | { passkeyId: null })
 
 /**
  * A login challenge with the app's origins, the passkey of this credential id and its owner: everything that an answer is
@@ -293,7 +299,7 @@ export async function findLogin(
   const owner = row as object as RecordRow
   await db.records.check(USER_RECORD, [owner], readAt, !db.inTransaction)
   await db.records.requireListed(USER_RECORD, owner, 'credentials', row.passkeyId)
-  return { ...row, passkey: { ...row, user: toUser(row) } }
+  return { ...row, passkey: { ...row, user: toUser(row), mayRecover: mayRecover(row) } }
 }
 
 /**

@@ -10,6 +10,8 @@ export interface SignInPageConfig {
   messenger: { botUsername: string | null; authUrl: string } | null
   /** Whether users can sign in with a code sent by email. */
   email: boolean
+  /** Whether who lost their passkeys gets a new one by email. */
+  recovery: boolean
   /** Other accounts that users can sign in with, in the order of the buttons. */
   providers: { id: string; preset: string; name: string }[]
   /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */

@@ -120,7 +120,15 @@ async function hostedPage(
     preset,
     name,
   }))
-  const config = { appId: app.id, appName: app.name, messenger: telegram(deps, app), email, providers, ...purpose }
+  const config = {
+    appId: app.id,
+    appName: app.name,
+    messenger: telegram(deps, app),
+    email,
+    recovery: email && app.emailRecovery.enabled,
+    providers,
+    ...purpose,
+  }
   return html(200, renderSignInPage(config))
 }
 

@@ -26,6 +26,10 @@ async function setEmail(tx: Db, deps: Deps, call: Call, id: Id<'usr'>, email: st
   ]
   if (changed.length === 0) return
   await store.updateUser(tx, row)
+  if (row.email_key !== before.email_key && store.mayRecover(before)) {
+    const of = { tenantId: row.tenant_id, userId: id, by: 'email_changed', cause: call } as const
+    await deps.hooks.recoveryRefuted(tx, deps, of)
+  }
   await publish(tx, deps, eventOf(row, 'user.updated', { userId: id, changed }, call))
 }
 

@@ -24,6 +24,7 @@ export {
   type LockedUser,
   listCredential,
   lockAccount,
+  mayRecover,
   setSecondFactor,
   toUser,
   type UserRow,
@@ -204,6 +205,20 @@ function changed(before: store.UserRow, input: UpdateUser): { row: store.UserRow
   return { row, fields }
 }
 
+/** Whoever is suspended cannot cancel a recovery, and a new address has not waited yet: both end one that is pending. */
+async function refuteRecovery(
+  tx: Db,
+  deps: Deps,
+  before: store.UserRow,
+  row: store.UserRow,
+  cause: Call,
+): Promise<void> {
+  if (!store.mayRecover(before)) return
+  const of = { tenantId: row.tenant_id, userId: row.id, cause }
+  if (row.email_key !== before.email_key) await deps.hooks.recoveryRefuted(tx, deps, { ...of, by: 'email_changed' })
+  else if (row.status === 'suspended') await deps.hooks.recoveryRefuted(tx, deps, { ...of, by: 'suspended' })
+}
+
 /** Changes the given fields. Emits no event if nothing changed. @throws not_found, already_exists */
 export async function updateUser(deps: Deps, call: Call, id: string, input: UpdateUser): Promise<User> {
   return deps.db
@@ -215,6 +230,7 @@ export async function updateUser(deps: Deps, call: Call, id: string, input: Upda
       await store.updateUser(tx, row)
       if (row.status === 'suspended' && before.status !== 'suspended')
         await endSessionsOf(tx, deps, row.tenant_id, row.id)
+      await refuteRecovery(tx, deps, before, row, call)
       await publish(tx, deps, eventOf(row, 'user.updated', { userId: row.id, changed: fields }, call))
       return store.toUser(row)
     })

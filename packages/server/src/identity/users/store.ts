@@ -270,6 +270,10 @@ async function setCredentials(
   noteVersion(tx, row)
 }
 
+/** Whether a recovery by email may be pending. A list that nobody has written yet does not say. */
+export const mayRecover = ({ credentials }: Pick<UserRow, 'credentials'>): boolean =>
+  credentials === null || credentials.includes('rcv_')
+
 /** Lists a new passkey or identity in the user's record. Call it in the transaction that writes the row, before that. */
 export function listCredential(tx: Db, tenantId: Id<'ten'>, id: Id<'usr'>, credential: string): Promise<void> {
   return setCredentials(tx, tenantId, id, (list) => listWith(list, credential))

@@ -75,7 +75,7 @@ function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readon
 type CanSignIn = WalletCustody['canSignIn'][number]
 
 /** Who could sign in as the user. What an issuer or a mailbox vouches for reaches no share where the account has something stronger. */
-function signInsOf({ issuers, messenger, email, passkeys, secondFactor }: WaysIn): CanSignIn[] {
+function signInsOf({ issuers, messenger, email, recoveryHours, passkeys, secondFactor }: WaysIn): CanSignIn[] {
   const isStrong = passkeys > 0 || secondFactor
   const byIssuer = (issuer: string): CanSignIn => ({
     who: 'issuer',
@@ -89,16 +89,31 @@ function signInsOf({ issuers, messenger, email, passkeys, secondFactor }: WaysIn
     reachesKey: !isStrong,
     how: `A code sent to the user’s email address${isStrong ? ' and a passkey or the second factor' : ''}.`,
   }
+  const isRecovered = email && recoveryHours !== null && passkeys > 0 && !secondFactor
+  const byRecovery: CanSignIn = {
+    who: 'email_recovery',
+    issuer: null,
+    reachesKey: true,
+    how: `A new passkey, by codes sent to the user’s email address ${recoveryHours} hours apart, unless the user cancels it meanwhile.`,
+  }
   const own = (who: 'passkey' | 'messenger', how: string): CanSignIn => ({ who, issuer: null, reachesKey: true, how })
   return [
     ...(passkeys > 0 ? [own('passkey', 'A passkey of the user.')] : []),
     ...(messenger ? [own('messenger', 'The account of the user at the messenger.')] : []),
     ...(email ? [byEmail] : []),
+    ...(isRecovered ? [byRecovery] : []),
     ...issuers.map(byIssuer),
   ]
 }
 
-const NO_WAYS: WaysIn = { issuers: [], messenger: false, email: false, passkeys: 0, secondFactor: false }
+const NO_WAYS: WaysIn = {
+  issuers: [],
+  messenger: false,
+  email: false,
+  recoveryHours: null,
+  passkeys: 0,
+  secondFactor: false,
+}
 
 const NOT_SERVICE = 'The service could open enough shares to sign alone.'
 

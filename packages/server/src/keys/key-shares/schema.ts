@@ -197,7 +197,7 @@ export const WalletCustody = z
     canSignIn: z
       .array(
         z.object({
-          who: z.enum(['passkey', 'messenger', 'email', 'issuer']),
+          who: z.enum(['passkey', 'messenger', 'email', 'email_recovery', 'issuer']),
           issuer: z.string().nullable().meta({
             description: 'The issuer whose tokens sign the user in.',
             example: 'https://login.example.com/',

@@ -54,7 +54,7 @@ const ADDED: ReadonlySet<string> = new Set([
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider'],
-  apps: ['branding', 'budgets', 'email', 'email_webhook_secret_sealed'],
+  apps: ['branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],

@@ -60,6 +60,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   deliveries: 'copied',
   deliveries_done: 'copied',
   email_challenges: shortLived,
+  email_recoveries: underWay,
   emails: { leftOut: 'codes of the old installation' },
   encryption_keys: { leftOut: "the installation's own; whatever is sealed to one is opened within minutes" },
   erasures: 'copied',

@@ -24,6 +24,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
     'hash',
   ],
   delegated_sessions: ['app_id', 'user_id', 'wallet_id', 'token_hash', 'policy', 'server_execute', 'max_uses'],
+  email_recoveries: ['app_id', 'user_id', 'email_key'],
   events: ['app_id', 'type'],
   identities: ['app_id', 'provider', 'issuer', 'subject', 'user_id'],
   key_shares: ['wallet_id', 'generation', 'index', 'holder', 'scheme', 'curve', 'commitments', 'verifying_share'],

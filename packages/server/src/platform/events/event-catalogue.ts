@@ -11,6 +11,7 @@ const guest = 'gst_01jb2m7x9kq4t8v6w0r3s5y1zd'
 const session = 'ses_01jb2m7x9kq4t8v6w0r3s5y1ze'
 const passkey = 'pky_01jb2m7x9kq4t8v6w0r3s5y1zf'
 const identity = 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs'
+const recovery = 'rcv_01jb2m7x9kq4t8v6w0r3s5y1zw'
 const delegated = 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg'
 const transaction = 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh'
 const approval = 'apr_01jb2m7x9kq4t8v6w0r3s5y1zh'
@@ -44,6 +45,8 @@ const shareData = { walletId: wallet, userId: user, holder: 'device', index: 2, 
 const keyData = { apiKeyId: apiKey, name: 'Backend', type: 'secret', scopes: ['users:write'], appId: null }
 const delegatedData = { delegatedSessionId: delegated, userId: user, walletId: wallet }
 
+const recoveryData = { userId: user, recoveryId: recovery, availableAt: at }
+
 const approvalData = {
   approvalId: approval,
   transactionId: transaction,
@@ -65,6 +68,23 @@ export const EVENT_CATALOGUE = {
   },
   'user.updated': { description: "A user's record was changed.", data: { userId: user, changed: ['name'] } },
   'user.deleted': { description: 'A user was deleted.', data: { userId: user } },
+  'user.recovery_requested': {
+    description:
+      'Somebody who reads the mailbox of a user asked for a new passkey of the account. It can be canceled until `availableAt`.',
+    data: recoveryData,
+  },
+  'user.recovery_reminder': {
+    description: 'The wait of a recovery by email is almost over. It can be canceled until `availableAt`.',
+    data: recoveryData,
+  },
+  'user.recovery_canceled': {
+    description: 'A recovery by email ended without a new passkey.',
+    data: { userId: user, recoveryId: recovery, by: 'session' },
+  },
+  'user.recovery_completed': {
+    description: 'A recovery by email ended with a new passkey. The sessions that the user had before have ended.',
+    data: { userId: user, recoveryId: recovery, passkeyId: passkey },
+  },
   'user.signed_in': { description: 'A user signed in.', data: { userId: user, method: 'passkey', sessionId: session } },
   'wallet.created': {
     description: 'A wallet was created.',

@@ -40,6 +40,7 @@ test('an app needs only a name and has every default', async () => {
     sessions: { accessTokenSeconds: 900, refreshTokenDays: 30 },
     mpc: { allowServer: false },
     recovery: { serverCombine: false },
+    emailRecovery: { enabled: false, waitHours: 72 },
     email: {
       enabled: false,
       signUp: true,

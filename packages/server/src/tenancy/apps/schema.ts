@@ -132,6 +132,25 @@ const EmailSettings = {
     }),
 }
 
+/** Shorter waits give the owner too little time to notice. */
+const RECOVERY_HOURS_MIN = 24
+const RECOVERY_HOURS_MAX = 720
+
+const EmailRecovery = {
+  enabled: z.boolean().meta({
+    description:
+      'Whether users who lost their passkeys get a new one by their confirmed email, after a wait in which every other way in can cancel it. Needs `email.enabled`.',
+  }),
+  waitHours: z
+    .int()
+    .min(RECOVERY_HOURS_MIN)
+    .max(RECOVERY_HOURS_MAX)
+    .meta({
+      description: `How long such a recovery waits: ${RECOVERY_HOURS_MIN} to ${RECOVERY_HOURS_MAX} hours. A change counts for recoveries that are requested later.`,
+      example: 72,
+    }),
+}
+
 const EmailWebhookSecret = z
   .string()
   .regex(/^whsec_[A-Za-z0-9+/]{32,128}={0,2}$/)
@@ -256,6 +275,7 @@ export const App = z
       ...EmailSettings,
       webhookSecretSet: z.boolean().meta({ description: 'Whether a secret for `webhookUrl` is stored.' }),
     }),
+    emailRecovery: z.object(EmailRecovery),
     budgets: AppBudgets,
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
@@ -293,6 +313,9 @@ const settings = {
       language: EmailSettings.language.optional(),
       testCodes: EmailSettings.testCodes.optional(),
     })
+    .optional(),
+  emailRecovery: z
+    .strictObject({ enabled: EmailRecovery.enabled.optional(), waitHours: EmailRecovery.waitHours.optional() })
     .optional(),
   budgets: AppBudgets.optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),

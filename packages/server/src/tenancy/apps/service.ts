@@ -166,7 +166,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
 /** The settings of an app that signing in needs. */
 export type SignInSettings = Pick<
   App,
-  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger' | 'email'
+  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger' | 'email' | 'emailRecovery'
 > & {
   /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null

@@ -32,6 +32,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     recovery: { serverCombine: false },
     email: { enabled: false, signUp: true, sender: 'smtp', webhookUrl: null, language: 'en', testCodes: [] },
     email_webhook_secret_sealed: null,
+    email_recovery: { enabled: false, waitHours: 72 },
     budgets: { limits: [] },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
@@ -141,6 +142,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     mpc: merged(before.mpc, input.mpc),
     recovery: merged(before.recovery, input.recovery),
     email: merged(before.email, email),
+    email_recovery: merged(before.email_recovery, input.emailRecovery),
     budgets: input.budgets === undefined ? before.budgets : { limits: input.budgets.map(budgetLimit) },
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
@@ -167,6 +169,8 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
     const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
     for (const key of Object.keys(after[name])) if (differs(left?.[key], right?.[key])) fields.push(`${name}.${key}`)
   }
+  for (const key of ['enabled', 'waitHours'] as const)
+    if (before.email_recovery[key] !== after.email_recovery[key]) fields.push(`emailRecovery.${key}`)
   if (!isDeepStrictEqual(before.budgets, after.budgets)) fields.push('budgets')
   if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')
   // Each sealing produces different bytes, so a given token always counts as a change.

@@ -109,6 +109,8 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('option', { name: 'Your server' }).click()
   await page.getByLabel('URL of your server').fill('https://api.example.com/emails')
   await page.getByLabel('Secret for signatures').fill(`whsec_${'B'.repeat(43)}=`)
+  await page.getByRole('switch', { name: 'Users who lost their passkeys' }).click()
+  await page.getByLabel('Wait of a recovery').fill('48')
   await page.getByLabel('Name in the portal').fill('The Shop')
   await page.getByLabel('Colour of buttons').fill('#1D4ED8')
   await page.getByLabel('Metadata').fill('{"tier": "gold"')
@@ -123,6 +125,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     allowedRedirectUrls: ['https://shop.example.com/signed-in'],
     passkey: { rpId: 'shop.example.com', rpName: 'The shop', userVerification: 'required' },
     messenger: { botUsername: 'shop_bot', configured: true },
+    emailRecovery: { enabled: true, waitHours: 48 },
     mfa: { policy: 'always', enforceForServer: true },
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
     mpc: { allowServer: true },

@@ -24,6 +24,7 @@ function bodyOf({ row, content, rendered }: ReadyEmail): { id: string; body: str
     language: row.language,
     code: content.code,
     link: content.link,
+    availableAt: content.at ?? null,
     expiresAt: row.expires_at.toISOString(),
     ...rendered,
   }

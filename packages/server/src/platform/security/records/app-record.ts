@@ -22,8 +22,9 @@ export const APP_RECORD = defineRecord({
     email: 'json',
     email_webhook_secret_sealed: 'sealed',
     budgets: 'json',
+    email_recovery: 'json',
   },
-  initial: { budgets: { limits: [] } },
+  initial: { budgets: { limits: [] }, email_recovery: { enabled: false, waitHours: 72 } },
   notAuthority: {
     name: 'shown only',
     branding: 'shown only',

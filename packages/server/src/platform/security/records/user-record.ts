@@ -1,10 +1,12 @@
 import { defineRecord } from './kind.ts'
 
-/** The ids of a user's passkeys and identities, in order. */
+/** The ids of a user's passkeys, identities and pending recovery, in order. */
 const CREDENTIALS = `(
   select coalesce(string_agg(c.id, ' ' order by c.id), '') from (
     select id from passkeys p where p.tenant_id = users.tenant_id and p.user_id = users.id
-    union all select id from identities i where i.tenant_id = users.tenant_id and i.user_id = users.id) c)`
+    union all select id from identities i where i.tenant_id = users.tenant_id and i.user_id = users.id
+    union all select id from email_recoveries r
+      where r.tenant_id = users.tenant_id and r.user_id = users.id and r.status = 'pending') c)`
 
 /** What the user's row of second factors says. */
 const factor = (column: string) =>

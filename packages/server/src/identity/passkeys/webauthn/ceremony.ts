@@ -5,10 +5,10 @@ import {
   verifyRegistrationResponse,
 } from '@simplewebauthn/server'
 import { decodeAttestationObject, generateChallenge, isoBase64URL, isoCBOR } from '@simplewebauthn/server/helpers'
-import type { Call } from '../../platform/http/route.ts'
-import type { Logger } from '../../platform/observability/log.ts'
+import type { Call } from '../../../platform/http/route.ts'
+import type { Logger } from '../../../platform/observability/log.ts'
+import type { LoginVerify, Passkey, RegisterVerify } from '../schema.ts'
 import { ALGORITHMS, isUsableKey } from './cose-key.ts'
-import type { LoginVerify, Passkey, RegisterVerify } from './schema.ts'
 
 /** What an answer is verified against. The challenge stores it. */
 export interface Ceremony {

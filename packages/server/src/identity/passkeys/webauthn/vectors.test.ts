@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { cbor } from '../forged.fixture.ts'
 import { type Expected, type StoredCredential, verifyAssertion, verifyAttestation } from './ceremony.ts'
-import { cbor } from './forged.fixture.ts'
 
 // Web Authentication Level 3, section 16: vectors of registrations and of the authentications that belong to them, in hex
 // as the specification prints them. All are for the relying party `example.org` at `https://example.org`.
