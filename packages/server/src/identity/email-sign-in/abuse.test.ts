@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
 import { refillsNothing } from '../../../test/harness/harness.ts'
+import { signInAs } from '../sessions/sessions.fixture.ts'
 import { type MailingService, newEmailApp, startMailing, wrongFor } from './email.fixture.ts'
 
 let mailing: MailingService
@@ -48,6 +49,18 @@ test('an address gets ten emails an hour, whoever asks and for what, also from m
   expect((await app.start('victim@example.com', {}, { key })).status).toBe(200)
   mailing.service.advance(HOUR_MS + 1_000)
   expect((await app.start('victim@example.com')).status).toBe(200)
+})
+
+test('a user who changes an address that was never confirmed causes ten emails an hour, however many addresses they name', async () => {
+  const app = await newEmailApp(mailing)
+  const person = await signInAs(mailing.service, app.tenant, { email: 'unconfirmed@example.com' })
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, (_, i) =>
+      person.post('/auth/email/start', { email: `new${i}@example.com`, purpose: 'change' }),
+    ),
+  )
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10)
+  for (const answer of answers) if (answer.status !== 200) expectError(answer, 429, 'rate_limited')
 })
 
 test('twenty wrong answers a day, over any number of challenges, lock an address', async () => {

@@ -36,15 +36,21 @@ export interface Address {
   userId: Id<'usr'> | null
 }
 
-/** Locks an address until the transaction ends: its challenges and their answers come one after the other. */
-async function lockAddress(tx: Db, { tenantId, appId, key }: Address): Promise<void> {
-  const name = JSON.stringify(['email', tenantId, appId, key])
+async function lockName(tx: Db, name: string): Promise<void> {
   await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
 }
 
-/** Locks several, in the same order for everybody. */
+/**
+ * Locks addresses until the transaction ends: their challenges and answers come one after the other. So do those of the user
+ * who links or changes them, whose limit counts over all addresses. Everybody locks in the same order.
+ */
 export async function lockAddresses(tx: Db, addresses: readonly Address[]): Promise<void> {
-  for (const address of addresses.toSorted((a, b) => (a.key < b.key ? -1 : 1))) await lockAddress(tx, address)
+  const names = (each: Address) => [
+    ...(each.userId === null ? [] : [JSON.stringify(['email of a user', each.tenantId, each.userId])]),
+    JSON.stringify(['email', each.tenantId, each.appId, each.key]),
+  ]
+  // In JSON, the users come before the addresses.
+  for (const name of [...new Set(addresses.flatMap(names))].sort()) await lockName(tx, name)
 }
 
 /** How much an address, and the user who links it, have been used since a time, and when the oldest of it began. */
