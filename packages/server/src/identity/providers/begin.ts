@@ -30,6 +30,14 @@ export const redirect = (location: string, setCookies: string[]): PlainAnswer =>
   body: '',
 })
 
+/** The answer to `HEAD`, which must do nothing (RFC 9110, section 9.2.1): programs that preview links ask so. */
+export const UNTOUCHED: PlainAnswer = {
+  status: 200,
+  contentType: 'text/plain; charset=utf-8',
+  headers: { 'cache-control': 'no-store' },
+  body: '',
+}
+
 /** The provider that a path names, with its app. Undefined if nobody signs in by it. */
 export async function providerAt(deps: Deps, path: string): Promise<ProviderRow | undefined> {
   const id = path.split('/')[3] ?? ''
@@ -70,6 +78,7 @@ async function toProvider(
 
 /** `GET /signin/providers/:id/begin`: where `authorizationUrl` leads. */
 export async function beginAtProvider(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  if (request.method === 'HEAD') return UNTOUCHED
   const { path, queryText } = request
   const row = await providerAt(deps, path)
   const flow = row && (await takeFlow(deps, row, new URLSearchParams(queryText).get('flow') ?? ''))

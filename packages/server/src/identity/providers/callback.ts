@@ -10,7 +10,7 @@ import { textAt } from '../foreign-tokens/service.ts'
 import { signInVouched } from '../identities/service.ts'
 import { handOver, pageCaller } from '../sign-in/service.ts'
 import { redeem, type ShownAccount } from './account.ts'
-import { providerAt, redirect, stale } from './begin.ts'
+import { providerAt, redirect, stale, UNTOUCHED } from './begin.ts'
 import { endedCookie, secretOf } from './browser-binding.ts'
 import { clientOf } from './client/client.ts'
 import { type BegunFlow, browserHashOf, type Derived, deriveFrom } from './flow.ts'
@@ -133,6 +133,7 @@ async function finishLink(
 
 /** `GET /signin/providers/:id/callback`: where a provider sends browsers back to. */
 export async function returnFromProvider(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  if (request.method === 'HEAD') return UNTOUCHED
   const row = await providerAt(deps, request.path)
   const query = new URLSearchParams(request.queryText)
   const back = row && (await comeBack(deps, row, request, query.get('state') ?? ''))

@@ -56,6 +56,7 @@ async function accountOfCode(
   if (data.providerId !== id || found.userId !== user.id || data.sessionId !== user.sessionId)
     throw fail('code_invalid')
   if (!isHashOf(data.codeChallenge, codeVerifier)) throw fail('code_invalid')
+  if (found.used) throw fail('code_invalid')
   if (found.over) throw fail('code_expired')
   return data
 }

@@ -169,6 +169,23 @@ describe('a start', () => {
     expect(again.location).toBe('')
   })
 
+  test('is not used up by a program that only asks for its headers, nor is the answer', async () => {
+    const app = await newApp()
+    const pkce = newPkce()
+    const started = await app.start(pkce)
+    const { authorizationUrl } = started.body.data
+    const browser = newBrowser()
+    const head = await browser.visit(authorizationUrl, { method: 'HEAD' })
+    expect([head.status, head.location, head.headers.getSetCookie()]).toEqual([200, '', []])
+    const away = await browser.visit(authorizationUrl)
+    expect(away.status).toBe(303)
+    const state = new URL(away.location).searchParams.get('state') ?? ''
+    const callback = `${app.record.callbackUrl}?${new URLSearchParams({ error: 'access_denied', state })}`
+    expect((await browser.visit(callback, { method: 'HEAD' })).status).toBe(200)
+    // The flow is still there: it returns to the app, where one that was used up leads nowhere.
+    expect((await browser.visit(callback)).location).toContain(`${REDIRECT}?error=`)
+  })
+
   test('expires', async () => {
     const app = await newApp()
     const started = await app.start(newPkce())

@@ -12,6 +12,8 @@ export interface Challenge<Data> {
   /** Whom it is for; null where that is yet to be known. */
   userId: Id<'usr'> | null
   data: Data
+  /** It has been answered before. */
+  used: boolean
   /** It has been answered before, or its time is over. */
   over: boolean
 }
@@ -76,7 +78,8 @@ export function findChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Prom
     db,
     [CHALLENGE_RECORD],
     sql`
-    select id, app_id as "appId", user_id as "userId", data, used_at is not null or expires_at <= ${now} as over,
+    select id, app_id as "appId", user_id as "userId", data, used_at is not null as used,
+      used_at is not null or expires_at <= ${now} as over,
       ${recordColumns(CHALLENGE_RECORD, 'challenges')}
     from challenges where ${isThis(of)}`,
   )
@@ -95,7 +98,7 @@ export function takeChallenge<Data>(db: Db, now: Date, of: WhichChallenge): Prom
     update challenges c set used_at = coalesce(c.used_at, ${now}) from before
     where c.tenant_id = ${of.tenantId} and c.id = before.id
     returning c.id, c.app_id as "appId", c.user_id as "userId", c.data,
-      before.used_at is not null or c.expires_at <= ${now} as over, ${recordColumns(CHALLENGE_RECORD, 'c')}`,
+      before.used_at is not null as used, before.used_at is not null or c.expires_at <= ${now} as over, ${recordColumns(CHALLENGE_RECORD, 'c')}`,
   )
 }
 

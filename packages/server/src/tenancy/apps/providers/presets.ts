@@ -31,7 +31,8 @@ export function issuerFor(preset: Preset, given: string | undefined): string {
       'issuer',
       'Must name one tenant by its id: https://login.microsoftonline.com/<tenant id>/v2.0. For personal accounts, that is 9188040d-6c67-4c5b-b112-36a304b66dad.',
     )
-  return issuer
+  // Its API and pages are found below it, and `…/` is the same server, whose users are the same people.
+  return preset === 'github' ? issuer.replace(/\/+$/, '') : issuer
 }
 
 /** Apple's private keys are for ES256. @throws validation_failed */

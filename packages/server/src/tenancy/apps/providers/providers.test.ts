@@ -99,6 +99,13 @@ describe('a provider of an app', () => {
     expect(answer.text).not.toContain('PRIVATE KEY')
   })
 
+  test('at GitHub is the same server with and without a slash', async () => {
+    const github = { preset: 'github', clientId: 'shop', clientSecret: 'x' }
+    const made = await tenant.post(path, { ...github, issuer: 'https://github.com/' })
+    expect(made.body.data.issuer).toBe('https://github.com')
+    expectError(await tenant.post(path, github), 409, 'already_exists')
+  })
+
   test('is refused at an internal address', async () => {
     for (const issuer of ['https://169.254.169.254', 'https://10.0.0.1', 'https://[::ffff:10.0.0.1]'])
       expectError(await tenant.post(path, { ...oidc, issuer }), 400, 'issuer_url_blocked')
