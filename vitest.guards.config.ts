@@ -8,6 +8,7 @@ export default defineConfig({
       'packages/server/test/guards/architecture.test.ts',
       'packages/server/test/guards/plain-words.test.ts',
       'packages/server/test/guards/records.test.ts',
+      'packages/server/test/guards/roles.test.ts',
       'packages/server/test/guards/table-owners.test.ts',
       'packages/sdk/test/operations.test.ts',
       'packages/sdk/test/package.test.ts',

@@ -14,7 +14,7 @@ import { healthOf } from './resources/health.ts'
 import { mfaOf } from './resources/mfa.ts'
 import { mpcOf } from './resources/mpc.ts'
 import { templatesOf } from './resources/templates.ts'
-import { tenantOf } from './resources/tenant.ts'
+import { membersOf, tenantOf } from './resources/tenant.ts'
 import { transactionsOf } from './resources/transactions.ts'
 import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
@@ -53,6 +53,8 @@ export interface HalfkeyClient {
   readonly customDomains: ReturnType<typeof customDomainsOf>
   readonly billing: ReturnType<typeof billingOf>
   readonly analytics: ReturnType<typeof analyticsOf>
+  /** The people who use the tenant's dashboard. */
+  readonly members: ReturnType<typeof membersOf>
   readonly tenant: ReturnType<typeof tenantOf>
   readonly auditLog: ReturnType<typeof auditLogOf>
   readonly emails: ReturnType<typeof emailsOf>
@@ -94,6 +96,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     customDomains: customDomainsOf(calls),
     billing: billingOf(calls),
     analytics: analyticsOf(calls),
+    members: membersOf(calls),
     tenant: tenantOf(calls),
     auditLog: auditLogOf(calls),
     emails: emailsOf(calls),

@@ -138,6 +138,8 @@ export interface ApiErrors {
   key_type_not_allowed: 403
   /** This is the last key that can administer the tenant. Create another one first. */
   last_admin_key: 409
+  /** This is the last active owner. Make another member an owner first. */
+  last_owner: 409
   /** Without this, the user could not sign in. Add another way to sign in first. */
   last_sign_in_method: 409
   /** The ledger cannot be reached. Try again with the same commandId. */
@@ -146,6 +148,10 @@ export interface ApiErrors {
   malformed_json: 400
   /** The request is not valid HTTP. */
   malformed_request: 400
+  /** A tenant can have at most 1000 members. Remove one first. */
+  member_limit: 409
+  /** This member was removed. Invite them again. */
+  member_removed: 409
   /** This app has no bot. Set its messenger.botToken first. */
   messenger_not_configured: 404
   /** This sign-in is not signed by the messenger, is too old, or was already used. */
@@ -172,6 +178,8 @@ export interface ApiErrors {
   nothing_to_sign: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
+  /** Nobody changes their own role or apps. Ask another owner or admin. */
+  own_rights: 409
   /** This passkey cannot approve: it is less than 24 hours old, or a server took part in its creation. Use another one. */
   passkey_cannot_approve: 403
   /** A user can have at most 50 passkeys. Remove one first. */

@@ -32,6 +32,10 @@ export type Provider = Schemas['Provider']
 export type ProviderStart = Schemas['ProviderStart']
 /** An account elsewhere that signs a user in. */
 export type Identity = Schemas['Identity']
+/** Somebody who uses the tenant's dashboard. */
+export type Member = Schemas['Member']
+/** A member with a link that signs them in once. */
+export type MemberWithLink = Schemas['MemberWithLink']
 /** Who did what to which record, and from where. */
 export type AuditEntry = Schemas['AuditEntry']
 /** One event on its way to one webhook, with every attempt so far. */

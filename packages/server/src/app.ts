@@ -34,6 +34,7 @@ import { dashboardSlice } from './operations/dashboard/slice.ts'
 import { docsSlice } from './operations/docs-site/slice.ts'
 import { healthSlice } from './operations/health/slice.ts'
 import { mcpSlice } from './operations/mcp-endpoint/slice.ts'
+import { memberSlice } from './operations/members/slice.ts'
 import { restoreSlice } from './operations/restore/slice.ts'
 import type { Config } from './platform/config.ts'
 import type { Deps } from './platform/deps.ts'
@@ -96,6 +97,7 @@ const slices: readonly Slice[] = [
   billingSlice,
   jobSlice,
   tenantSlice,
+  memberSlice,
   auditSlice,
   analyticsSlice,
   healthSlice,

@@ -266,7 +266,7 @@ async function firstApp(deps: Deps): Promise<string | null> {
 /** Signs in the operator of a new installation, who has no password yet. */
 async function firstLink(deps: Deps): Promise<string | null> {
   if (deps.config.role === 'worker') return null
-  return (await createLink(deps, null, FIRST_LINK_HOURS * 3_600_000)).url
+  return (await createLink(deps, null, { lifetimeMs: FIRST_LINK_HOURS * 3_600_000 })).url
 }
 
 function startWorker(parts: Parts): { worker: Worker; closeListener(): Promise<void> } {

@@ -10,6 +10,7 @@ const ID_PREFIXES = {
   usr: 'user',
   wal: 'wallet',
   key: 'API key',
+  mem: 'member',
   wh: 'webhook',
   evt: 'event',
   ety: 'event type',

@@ -43,6 +43,7 @@ const BODIES: Record<string, object> = {
 /** Valid bodies that name a record of the tenant's. */
 const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {
   'POST /dev/faucet': async (tenant) => ({ userId: await tenant.userId(), symbol: 'USDX', amount: '1' }),
+  'POST /members': async () => ({ email: newMemberEmail(), role: 'viewer' }),
   'POST /event-types': async () => ({ name: newTypeName() }),
   'POST /subscribers': async () => ({ externalId: newId('job') }),
   'POST /events': async (tenant) => ({ type: await newType(tenant), data: {} }),
@@ -66,6 +67,9 @@ const newTemplate = () => ({
   fields: { author: { type: 'party' } },
   signatories: ['author'],
 })
+
+/** Of nobody who is a member yet. */
+const newMemberEmail = () => `${newId('job')}@example.com`
 
 const newTypeName = () => `acme.${newId('job')}`
 
@@ -221,6 +225,7 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
     return { id: (await tenant.get('/events?type=user.created&last=1&wait=30')).body.data.events[0].id }
   },
   'event-types': async (tenant) => ({ id: await idOf(tenant, '/event-types', { name: newTypeName() }) }),
+  members: async (tenant) => ({ id: await idOf(tenant, '/members', { email: newMemberEmail(), role: 'viewer' }) }),
   subscribers: async (tenant) => ({ id: await idOf(tenant, '/subscribers', { externalId: newId('job') }) }),
   async jobs(tenant) {
     const id = await idOf(tenant, '/webhooks', BODIES['POST /webhooks'])
@@ -297,6 +302,7 @@ export function unknownIds(route: Pick<Route, 'path'>): PathIds {
     transactions: 'tx',
     approvals: 'apr',
     'api-keys': 'key',
+    members: 'mem',
     webhooks: 'wh',
     'custom-domains': 'dom',
     jobs: 'job',

@@ -120,6 +120,12 @@ export const EXTENSIONS = table(`
   POST   /webhooks/:id/deliveries/:deliveryId/retry webhooks:write 200
   POST   /webhooks/:id/recover                      webhooks:write 201
   GET    /jobs/:id                                  webhooks:read  200
+  GET    /members                                   members:read   200
+  POST   /members                                   members:write  201
+  GET    /members/:id                               members:read   200
+  PATCH  /members/:id                               members:write  200
+  DELETE /members/:id                               members:write  200
+  POST   /members/:id/link                          members:write  201
   GET    /delegated-sessions                        delegated_sessions:read 200
   GET    /transactions                              wallets:read   200
   GET    /transactions/:id                          wallets:read   200

@@ -69,6 +69,7 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   { label: 'Apps', about: 'Apps and their settings.', levels: levelsOf('apps') },
   { label: 'Custom domains', about: 'Domains and their records.', levels: levelsOf('custom_domains') },
   { label: 'API keys', about: 'Create keys with at most the same scopes.', levels: levelsOf('api_keys') },
+  { label: 'Members', about: 'People who use the dashboard, and their roles.', levels: levelsOf('members') },
   { label: 'Tenant', about: 'Name and settings of the tenant.', levels: levelsOf('tenant') },
   { label: 'Billing', about: 'Plan and usage.', levels: levelsOf('billing') },
   { label: 'Analytics', about: 'Daily figures.', levels: [{ scope: 'analytics:read', label: 'Read' }] },

@@ -12,7 +12,7 @@ export const AuditEntry = z
     at: Time,
     actor: z.string().meta({
       description:
-        'Who did it: a user, an API key that acted for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
+        'Who did it: a user, a member, an API key that acted for itself, a delegated session, or `dashboard` (its operator), `system`, `cli`, `first start`.',
       example: 'key_01jb2m7x9kq4t8v6w0r3s5y1zj',
     }),
     action: z

@@ -16,6 +16,7 @@ import { keysPin, keysRotateIdentity } from './commands/keys/identity.ts'
 import { keysGenerateKek, keysMigrate, keysRotateKek } from './commands/keys/kek.ts'
 import { keysCreate, keysGenerate, keysRotateSigning } from './commands/keys/keys.ts'
 import { listen } from './commands/listen.ts'
+import { membersInvite, membersLink } from './commands/members.ts'
 import { migrate } from './commands/migrate.ts'
 import { ledgerExport, ledgerVerify } from './commands/proof/ledger.ts'
 import { recordsEnforce, recordsVerify } from './commands/records/records.ts'
@@ -43,6 +44,8 @@ const COMMANDS: readonly CliCommand[] = [
   keysMigrate,
   dashboardLink,
   dashboardSignOutEveryone,
+  membersInvite,
+  membersLink,
   listen,
   eventsTail,
   eventsShow,

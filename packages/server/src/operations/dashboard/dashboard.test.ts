@@ -91,6 +91,8 @@ describe('a link', () => {
     const { data } = answer.body
     expect(data).toEqual({
       via: 'link',
+      member: null,
+      apps: null,
       keyId: null,
       keyName: null,
       scopes: ['*'],

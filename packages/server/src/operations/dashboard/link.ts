@@ -9,6 +9,8 @@ import * as store from './store.ts'
 export const LINK_MINUTES = 30
 /** How long the first start's can be used. */
 export const FIRST_LINK_HOURS = 24
+/** How long an invitation can be used. */
+export const INVITATION_DAYS = 7
 
 const PREFIX = 'hk_dl_'
 
@@ -19,21 +21,30 @@ export interface DashboardLink {
   expiresAt: Date
 }
 
+interface LinkOptions {
+  lifetimeMs?: number
+  /** Signs in as this member of the tenant, whose earlier links it replaces; otherwise as the operator. */
+  member?: { id: Id<'mem'>; isInvited: boolean }
+}
+
 /** Makes a link to one tenant's dashboard, or to that of the operator, who sees all tenants. Only its hash is stored. */
 export async function createLink(
   deps: Pick<Deps, 'db' | 'config' | 'now'>,
   tenantId: Id<'ten'> | null,
-  lifetimeMs: number = LINK_MINUTES * 60_000,
+  { lifetimeMs = LINK_MINUTES * 60_000, member }: LinkOptions = {},
 ): Promise<DashboardLink> {
   const token = PREFIX + randomBytes(32).toString('base64url')
   const now = deps.now()
   const expiresAt = new Date(now.getTime() + lifetimeMs)
+  if (member !== undefined && tenantId !== null) await store.deleteLinksOf(deps.db, tenantId, member.id)
   await store.insertLink(deps.db, {
     // Plain SHA-256: 256 random bits need no slow hash.
     hash: sha256(token),
     tenant_id: tenantId,
     expires_at: expiresAt,
     used_at: null,
+    member_id: member?.id ?? null,
+    invites: member?.isInvited ?? false,
     created_at: now,
     version: 0,
     mac: null,

@@ -7,7 +7,8 @@ export const LINK_RECORD = defineRecord({
   key: ['hash'],
   owner: 'maybe',
   versioned: true,
-  columns: { expires_at: 'time', used_at: 'time' },
+  columns: { expires_at: 'time', used_at: 'time', member_id: 'text', invites: 'boolean' },
+  initial: { member_id: null, invites: false },
   notAuthority: { created_at: 'shown only' },
 })
 
@@ -17,8 +18,9 @@ export const DASHBOARD_SESSION_RECORD = defineRecord({
   table: 'dashboard_sessions',
   key: ['hash'],
   owner: 'maybe',
-  versioned: false,
-  columns: { key_id: 'text', key_hash: 'bytes', expires_at: 'time' },
+  versioned: true,
+  columns: { key_id: 'text', key_hash: 'bytes', expires_at: 'time', member_id: 'text', verified_at: 'time' },
+  initial: { member_id: null, verified_at: null },
   notAuthority: {
     last_used_at: 'ends an unused session early; `expires_at` ends it in any case',
     created_at: 'shown only',

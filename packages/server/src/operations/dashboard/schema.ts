@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ROLES } from '../../platform/security/roles/roles.ts'
 
 const SECRET_CHARS_MAX = 200
 
@@ -9,15 +10,23 @@ export const SignIn = z.strictObject({
 })
 export type SignIn = z.infer<typeof SignIn>
 
+const AppName = z.object({ id: z.string(), name: z.string() })
+
 const TenantName = z.object({ id: z.string(), name: z.string() })
 
 /** A dashboard session, as its page sees it. */
 export const Session = z.object({
-  via: z.enum(['link', 'key']),
+  via: z.enum(['link', 'key', 'member']),
+  /** Who is signed in, where it is a member. */
+  member: z
+    .object({ id: z.string(), name: z.string(), email: z.string(), role: z.enum(ROLES), verifiedAt: z.string() })
+    .nullable(),
+  /** The apps that it may change to; null where it has all. */
+  apps: z.array(AppName).nullable(),
   keyId: z.string().nullable(),
   keyName: z.string().nullable(),
   scopes: z.array(z.string()),
-  /** The app that it is limited to. */
+  /** The app that it is limited to, or shows of those that it may. */
   appId: z.string().nullable(),
   tenant: TenantName,
   /** Those that it may change to. */

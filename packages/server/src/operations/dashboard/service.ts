@@ -3,7 +3,7 @@ import { publicUrl } from '../../platform/config.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
-import { OPERATOR } from '../../platform/events/events.ts'
+import { MEMBER, OPERATOR } from '../../platform/events/events.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import { addressIn } from '../../platform/http/request.ts'
 import type { EntranceRequest, Origin } from '../../platform/http/route.ts'
@@ -11,7 +11,9 @@ import type { Id } from '../../platform/ids.ts'
 import { apiKeyHash } from '../../platform/security/api-key.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
+import { scopesOf } from '../../platform/security/roles/roles.ts'
 import { VERSION } from '../../platform/version.ts'
+import { arrive } from '../members/service.ts'
 import { fail } from './errors.ts'
 import { checkCsrf, checkOrigin, csrfTokenOf, SESSION_MS, tokenOf, tokensSent } from './request-checks.ts'
 import type { Session, SignIn } from './schema.ts'
@@ -35,8 +37,39 @@ interface Known {
   tenant: { id: Id<'ten'>; name: string; defaultAppId: Id<'app'> }
 }
 
-/** The caller that a session acts as: its key with its current rights, or the operator. */
-function holderOf(row: store.FoundSession, tenantId: Id<'ten'>): KeyHolder {
+/**
+ * The app that a member's session shows. A member who has some apps acts in one of them at a time, as a key that is bound to it
+ * does, so that every endpoint holds them to it. @throws not_found for another one
+ */
+function appOf({ member_app_ids: ids }: store.FoundSession, wanted: string | undefined): Id<'app'> | null {
+  if (ids === null) return null
+  const app = wanted === undefined ? ids[0] : ids.find((id) => id === wanted)
+  if (app === undefined) throw fail('not_found')
+  return app
+}
+
+/** A member as a caller. What belongs to a key belongs to the session and the app that it shows, such as idempotency keys. */
+function memberHolder(row: store.FoundSession, tenantId: Id<'ten'>, appId: Id<'app'> | null): KeyHolder {
+  const { member_id: id, role, verified_at: verifiedAt } = row
+  if (id === null || role === null || verifiedAt === null) throw fail('session_invalid')
+  const own = sha256(`${row.hash.toString('hex')} ${appId ?? ''}`).toString('hex', 0, 8)
+  return {
+    tenantId,
+    keyType: 'secret',
+    allowedOrigins: [],
+    keyId: `${MEMBER}${id}_${own}`,
+    name: row.member_name ?? '',
+    scopes: scopesOf(role),
+    appId,
+    allowedIps: [],
+    expiresAtMs: null,
+    member: { id, role, verifiedAtMs: verifiedAt.getTime() },
+  }
+}
+
+/** The caller that a session acts as: its key or member with their current rights, or the operator. */
+function holderOf(row: store.FoundSession, tenantId: Id<'ten'>, app: string | undefined): KeyHolder {
+  if (row.member_id !== null) return memberHolder(row, tenantId, appOf(row, app))
   const common = { tenantId, keyType: 'secret', allowedOrigins: [] } as const
   if (row.key_id === null) {
     const keyId: Id<'key'> = `${OPERATOR}${row.hash.toString('hex', 0, 8)}`
@@ -54,7 +87,8 @@ function holderOf(row: store.FoundSession, tenantId: Id<'ten'>): KeyHolder {
 }
 
 const hasEnded = (row: store.FoundSession, now: Date) =>
-  row.key_id !== null && (row.scopes === null || (row.key_ends_at !== null && row.key_ends_at <= now))
+  (row.key_id !== null && (row.scopes === null || (row.key_ends_at !== null && row.key_ends_at <= now))) ||
+  (row.member_id !== null && row.role === null)
 
 /** The session of a token. @throws session_invalid, not_found (another tenant than it may show), ip_not_allowed */
 async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'headers' | 'address'>): Promise<Known> {
@@ -66,7 +100,8 @@ async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'h
   const { chosen_id: id, chosen_name: name, default_app_id: defaultAppId } = row
   const isOthers = row.tenant_id !== null && row.tenant_id !== id
   if (id === null || name === null || defaultAppId === null || isOthers) throw fail('not_found')
-  const holder = holderOf(row, id)
+  const app = request.headers['x-halfkey-app']
+  const holder = holderOf(row, id, app === undefined ? undefined : String(app))
   if (holder.allowedIps.length > 0 && !addressIn(request.address, holder.allowedIps)) throw fail('ip_not_allowed')
   if (times.now.getTime() - row.last_used_at.getTime() > TOUCH_MS) await store.touchSession(deps.db, hash, times.now)
   return { token, row, holder, tenant: { id, name, defaultAppId } }
@@ -90,8 +125,21 @@ export async function enterDashboard(deps: Deps, request: EntranceRequest): Prom
 
 async function describe(deps: Deps, { token, row, holder, tenant }: Known): Promise<Session> {
   const { id, name, defaultAppId } = tenant
+  const { member } = holder
+  const ids = row.member_app_ids
   return {
-    via: row.key_id === null ? 'link' : 'key',
+    via: member === undefined ? (row.key_id === null ? 'link' : 'key') : 'member',
+    member:
+      member === undefined
+        ? null
+        : {
+            id: member.id,
+            name: row.member_name ?? '',
+            email: row.member_email ?? '',
+            role: member.role,
+            verifiedAt: new Date(member.verifiedAtMs).toISOString(),
+          },
+    apps: ids === null ? null : await store.listAppNames(deps.db, id, ids),
     keyId: row.key_id,
     keyName: row.key_name,
     scopes: [...holder.scopes],
@@ -113,7 +161,9 @@ export async function getSession(deps: Deps, request: EntranceRequest): Promise<
   return describe(deps, await enter(deps, request))
 }
 
-type Grant = Pick<store.SessionRow, 'tenant_id' | 'key_id' | 'key_hash'>
+type Grant = Pick<store.SessionRow, 'tenant_id' | 'key_id' | 'key_hash' | 'member_id' | 'verified_at'>
+
+const NOBODY = { key_id: null, key_hash: null, member_id: null, verified_at: null } as const
 
 /** @throws api_key_invalid, key_type_not_allowed, ip_not_allowed */
 async function grantOfKey(deps: Deps, key: string, address: string): Promise<Grant> {
@@ -121,7 +171,7 @@ async function grantOfKey(deps: Deps, key: string, address: string): Promise<Gra
   if (holder === null) throw fail('api_key_invalid')
   if (holder.keyType !== 'secret') throw fail('key_type_not_allowed')
   if (holder.allowedIps.length > 0 && !addressIn(address, holder.allowedIps)) throw fail('ip_not_allowed')
-  return { tenant_id: holder.tenantId, key_id: holder.keyId, key_hash: apiKeyHash(key) }
+  return { ...NOBODY, tenant_id: holder.tenantId, key_id: holder.keyId, key_hash: apiKeyHash(key) }
 }
 
 /** The chosen way to sign in. @throws validation_failed */
@@ -142,6 +192,7 @@ async function begin(tx: Db, deps: Deps, grant: Grant, request: EntranceRequest,
     last_used_at: now,
     expires_at: new Date(now.getTime() + SESSION_MS),
     created_at: now,
+    version: 0,
     mac: null,
   })
   const known = await know({ ...deps, db: tx }, token, request)
@@ -154,16 +205,34 @@ function noteAct(
   deps: Deps,
   { row, holder, tenant }: Known,
   origin: Origin,
-  action: 'dashboard.signed_in' | 'dashboard.signed_out',
+  action: 'dashboard.signed_in' | 'dashboard.signed_out' | 'member.joined',
 ): Promise<void> {
   const cause = { caller: holder, origin }
   return recordAuditOnly(tx, deps, {
     tenantId: tenant.id,
     appId: holder.appId,
     action,
-    target: row.key_id ?? tenant.id,
+    target: row.member_id ?? row.key_id ?? tenant.id,
     cause,
   })
+}
+
+/** @throws dashboard_link_invalid */
+async function beginAsMember(
+  tx: Db,
+  deps: Deps,
+  link: store.LinkRow,
+  request: EntranceRequest,
+  origin: Origin,
+): Promise<Known> {
+  const { tenant_id: tenantId, member_id: id } = link
+  const arrived =
+    tenantId !== null && id !== null && (await arrive(tx, deps, { tenantId, id, byInvitation: link.invites }))
+  if (!arrived) throw fail('dashboard_link_invalid')
+  const grant = { ...NOBODY, tenant_id: tenantId, member_id: id, verified_at: deps.now() }
+  const known = await begin(tx, deps, grant, request, origin)
+  if (arrived.hasJoined) await noteAct(tx, deps, known, origin, 'member.joined')
+  return known
 }
 
 /**
@@ -183,7 +252,8 @@ export async function signIn(
     if ('key' in by) return begin(tx, deps, ofKey as Grant, request, origin)
     const link = await store.claimLink(tx, sha256(by.link), deps.now())
     if (link === undefined) throw fail('dashboard_link_invalid')
-    return begin(tx, deps, { tenant_id: link.tenant_id, key_id: null, key_hash: null }, request, origin)
+    if (link.member_id !== null) return beginAsMember(tx, deps, link, request, origin)
+    return begin(tx, deps, { ...NOBODY, tenant_id: link.tenant_id }, request, origin)
   })
   return { token: known.token, session: await describe(deps, known) }
 }

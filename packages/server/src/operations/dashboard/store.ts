@@ -1,16 +1,11 @@
 import { type Db, sql } from '../../platform/db/db.ts'
 import { change, insertion } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
-import {
-  readJoined,
-  readRecord,
-  resealed,
-  type Sealed,
-  sealed,
-  type Versioned,
-} from '../../platform/security/records/access.ts'
+import { readJoined, readRecord, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
 import { API_KEY_RECORD } from '../../platform/security/records/api-key-record.ts'
 import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
+import type { Role } from '../../platform/security/roles/roles.ts'
+import { MEMBER_RECORD } from '../members/records.ts'
 import { DASHBOARD_SESSION_RECORD, LINK_RECORD } from './records.ts'
 
 /** A one-time link as the table holds it. */
@@ -20,6 +15,10 @@ export interface LinkRow extends Versioned {
   tenant_id: Id<'ten'> | null
   expires_at: Date
   used_at: Date | null
+  /** Null for the operator's. */
+  member_id: Id<'mem'> | null
+  /** An invitation: it counts until the member has signed in. */
+  invites: boolean
   created_at: Date
 }
 
@@ -43,14 +42,29 @@ export async function claimLink(tx: Db, hash: Buffer, now: Date): Promise<LinkRo
   return row
 }
 
+/** Deletes the links of a member. */
+export async function deleteLinksOf(tx: Db, tenantId: Id<'ten'>, memberId: Id<'mem'>): Promise<void> {
+  await tx.run(sql`delete from dashboard_links where tenant_id = ${tenantId} and member_id = ${memberId}`)
+}
+
+/** Ends the links and sessions of a member, in the transaction that removes them. */
+export async function endMember(tx: Db, tenantId: Id<'ten'>, memberId: Id<'mem'>): Promise<void> {
+  await deleteLinksOf(tx, tenantId, memberId)
+  await tx.run(sql`delete from dashboard_sessions where tenant_id = ${tenantId} and member_id = ${memberId}`)
+}
+
 /** A session as the table holds it. */
-export interface SessionRow extends Sealed {
+export interface SessionRow extends Versioned {
   hash: Buffer
   /** Null for an operator's. */
   tenant_id: Id<'ten'> | null
   /** Null for a link's. */
   key_id: Id<'key'> | null
   key_hash: Buffer | null
+  /** Null for an operator's and a key's. */
+  member_id: Id<'mem'> | null
+  /** When the member last proved who they are. */
+  verified_at: Date | null
   last_used_at: Date
   expires_at: Date
   created_at: Date
@@ -73,6 +87,11 @@ export interface FoundSession extends SessionRow {
   app_id: Id<'app'> | null
   allowed_ips: string[] | null
   key_ends_at: Date | null
+  /** The member; null where it has none, and where the member is not active. */
+  role: Role | null
+  member_name: string | null
+  member_email: string | null
+  member_app_ids: Id<'app'>[] | null
 }
 
 /**
@@ -87,16 +106,19 @@ export function findSession(
 ): Promise<FoundSession | undefined> {
   return readJoined<FoundSession>(
     db,
-    [DASHBOARD_SESSION_RECORD, API_KEY_RECORD],
+    [DASHBOARD_SESSION_RECORD, API_KEY_RECORD, MEMBER_RECORD],
     sql`
-    select s.*, ${recordColumns(DASHBOARD_SESSION_RECORD, 's')}, ${recordColumns(API_KEY_RECORD, 'k')}, t.id as chosen_id, t.name as chosen_name, t.default_app_id,
+    select s.*, ${recordColumns(DASHBOARD_SESSION_RECORD, 's')}, ${recordColumns(API_KEY_RECORD, 'k')},
+      ${recordColumns(MEMBER_RECORD, 'm')}, t.id as chosen_id, t.name as chosen_name, t.default_app_id,
       k.name as key_name, k.scopes, k.app_id, k.allowed_ips,
+      m.role, m.name as member_name, m.email as member_email, m.app_ids as member_app_ids,
       case when k.hash = s.key_hash then k.expires_at else least(k.expires_at, k.previous_until) end as key_ends_at
     from dashboard_sessions s
     left join tenants t
       on t.id = coalesce(${wanted}::text, s.tenant_id, (select o.id from tenants o order by o.id limit 1))
     left join api_keys k on k.tenant_id = s.tenant_id and k.id = s.key_id and k.revoked_at is null
       and (k.hash = s.key_hash or k.previous_hash = s.key_hash)
+    left join members m on m.tenant_id = s.tenant_id and m.id = s.member_id and m.status = 'active'
     where s.hash = ${hash} and s.expires_at > ${times.now} and s.last_used_at > ${times.usedAfter}`,
   )
 }
@@ -124,6 +146,17 @@ const TENANTS_MAX = 1_000
 export function listTenantNames(db: Db): Promise<{ id: Id<'ten'>; name: string }[]> {
   return db.query<{ id: Id<'ten'>; name: string }>(
     sql`select id, name from tenants order by name, id limit ${TENANTS_MAX}`,
+  )
+}
+
+/** The names of apps, for a member who has some of them. */
+export function listAppNames(
+  db: Db,
+  tenantId: Id<'ten'>,
+  ids: readonly Id<'app'>[],
+): Promise<{ id: Id<'app'>; name: string }[]> {
+  return db.query<{ id: Id<'app'>; name: string }>(
+    sql`select id, name from apps where tenant_id = ${tenantId} and id = any(${ids}) order by name, id`,
   )
 }
 

@@ -195,7 +195,8 @@ async function renewStaged(tx: Db, { deps, options }: Run, id: string): Promise<
  */
 async function sealRecords(tx: Db, { deps, opened, options }: Run): Promise<void> {
   const scope = { tenantId: opened.header.tenantId, goOn: options.goOn }
-  for (const kind of deps.recordKinds) for await (const done of macMissing(tx, kind, scope)) options.progress.add(done)
+  for (const kind of deps.recordKinds)
+    for await (const done of macMissing(tx, kind, scope, { imported: true })) options.progress.add(done)
   for await (const { lost } of resealShares(tx, deps, scope))
     if (lost[0] !== undefined)
       throw new TransferError(`The key share ${lost[0]} is not one of its commitments. The tenant is not live.`)

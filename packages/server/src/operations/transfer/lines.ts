@@ -46,6 +46,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'event_types',
   'ledger_chain',
   'ledger_heads',
+  'members',
   'subscribers',
   'used_tokens',
   'wallet_spending',
@@ -54,6 +55,7 @@ const ADDED: ReadonlySet<string> = new Set([
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider'],
+  api_keys: ['created_by'],
   apps: ['branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],

@@ -7,7 +7,7 @@ import { type Db, sql } from './db.ts'
  */
 export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   accepted_restores: 'all',
-  api_keys: ['type', 'app_id'],
+  api_keys: ['type', 'app_id', 'created_by'],
   audit_entries: [
     'id',
     'at',
@@ -32,6 +32,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   ledger_stakes: 'all',
   ledger_templates: ['definition'],
   ledger_updates: 'all',
+  members: ['email', 'email_key', 'invited_by', 'created_at'],
   migrations: 'all',
   passkeys: ['app_id', 'user_id', 'credential_id', 'public_key'],
   sessions: ['app_id', 'user_id', 'weak', 'is_new_user'],
@@ -52,6 +53,7 @@ export const KEPT: readonly string[] = [
   'ledger_heads',
   'ledger_templates',
   'ledger_updates',
+  'members',
   'migrations',
   'record_keys',
   'tenants',

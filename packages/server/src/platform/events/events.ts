@@ -58,8 +58,15 @@ export const PORTAL = 'key_portal_'
 /** The prefix of the value used as key id when a delegated session calls without a key; the session's id follows. */
 export const DELEGATE = 'key_delegate_'
 
-function actorOf({ keyId }: Pick<Caller, 'keyId'>): string {
+/** The prefix of the value used as key id when a member calls from the dashboard; their id follows, and then their session's. */
+export const MEMBER = 'key_member_'
+
+const MEMBER_ID_CHARS = 'mem_'.length + 26
+
+/** Who calls, as the audit log names actors. */
+export function actorOf({ keyId }: Pick<Caller, 'keyId'>): string {
   if (keyId.startsWith(OPERATOR)) return 'dashboard'
+  if (keyId.startsWith(MEMBER)) return keyId.slice(MEMBER.length, MEMBER.length + MEMBER_ID_CHARS)
   const prefix = [PORTAL, DELEGATE].find((one) => keyId.startsWith(one)) ?? ''
   return keyId.slice(prefix.length)
 }

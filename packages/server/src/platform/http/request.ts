@@ -8,6 +8,7 @@ import { signTokens } from '../security/access-token.ts'
 import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
+import { authoriseMember } from '../security/roles/member-calls.ts'
 import { isAllowedOrigin } from '../security/web-origin.ts'
 import { streamCsv, wantsCsv } from './csv.ts'
 import { type ErrorDetail, fail, HttpError, invalid } from './errors.ts'
@@ -85,6 +86,15 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
     ])
   if (holder.keyType === 'publishable' && webOrigin !== null && !isAllowedOrigin(deps.config, holder, webOrigin))
     throw fail('origin_not_allowed')
+}
+
+/** The role of a member, then what holds for every caller. @returns whether a whole list is asked for as CSV @throws 403 */
+function admit(deps: Deps, route: Route, { holder, origin, headers }: Incoming): boolean {
+  // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
+  const asCsv = route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(headers.accept)
+  if (holder.member !== undefined) authoriseMember(route, holder.member, { headers, asCsv, now: deps.now() })
+  authorise(deps, route.callers, holder, origin.webOrigin)
+  return asCsv
 }
 
 const NOTHING = z.strictObject({})
@@ -166,7 +176,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     // A missing body means {}. A body of `null` does not.
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), bodyField)
-    authorise(deps, route.callers, incoming.holder, incoming.origin.webOrigin)
+    const asCsv = admit(deps, route, incoming)
     const { user, delegate } =
       route.callers.kind === 'both'
         ? await resolveActor(deps, incoming.holder, route.callers.user, incoming.headers)
@@ -180,8 +190,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
       query,
       body,
     } as unknown as Input<never, never, never, never, never>
-    // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
-    if (route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(incoming.headers.accept)) {
+    if (asCsv) {
       const readPage = async (of: object) =>
         answer(await read(deps, route, { ...input, query: { ...query, ...of } as never })).body
       return { status, body: await streamCsv(route, query, readPage), replayed: false }

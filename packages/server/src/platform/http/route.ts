@@ -4,6 +4,15 @@ import type { Deps } from '../deps.ts'
 import type { Id } from '../ids.ts'
 import type { Scope } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
+import type { Role } from '../security/roles/roles.ts'
+
+/** The member of a dashboard session. */
+export interface CallingMember {
+  id: Id<'mem'>
+  role: Role
+  /** When they last proved who they are, Unix milliseconds. */
+  verifiedAtMs: number
+}
 
 /** Who calls: the API key, resolved. */
 export interface Caller {
@@ -15,6 +24,8 @@ export interface Caller {
   appId: Id<'app'> | null
   /** Set for a call from a subscriber's portal, which sees and changes nothing but that subscriber's webhooks. */
   subscriberId?: Id<'sub'>
+  /** Set for a call from the dashboard of a member, whose role decides: see `platform/security/roles/roles.ts`. */
+  member?: CallingMember
   allowedIps: readonly string[]
   /** When the key ends, Unix milliseconds; null for never. */
   expiresAtMs: number | null

@@ -301,11 +301,17 @@ const limitsSignIn = (deps: Deps) => async (request: FastifyRequest, reply: Fast
 /** A call that ends sooner did not wait for anything. */
 const TRUSTED_MS = 100
 
+/** Whether somebody else lowered the role of the member who calls, or took the app away that the call was for. */
+const haveRightsChanged = (before: KeyHolder, now: KeyHolder) =>
+  before.member?.role !== now.member?.role || before.appId !== now.appId
+
 /** Authenticates a call again after it waited for data: the key or session may have ended in the meantime. */
 async function askAgain(deps: Deps, request: FastifyRequest, entrance: Entrance | undefined): Promise<void> {
   const { method, ip: address, headers } = request
-  if (entrance !== undefined) await entrance.enter(deps, { method, address, headers })
-  else if ((await findHolder(deps, request)) === null) throw fail('api_key_invalid')
+  if (entrance !== undefined) {
+    const holder = await entrance.enter(deps, { method, address, headers })
+    if (haveRightsChanged(request.holder as KeyHolder, holder)) throw fail('session_revoked')
+  } else if ((await findHolder(deps, request)) === null) throw fail('api_key_invalid')
 }
 
 const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyRequest, reply: FastifyReply) => {

@@ -37,6 +37,8 @@ export const SCOPES = [
   'wallets:write',
   'audit:read',
   'emails:read',
+  'members:read',
+  'members:write',
 ] as const
 export type Scope = (typeof SCOPES)[number]
 

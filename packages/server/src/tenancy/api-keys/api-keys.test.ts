@@ -58,6 +58,7 @@ test('a key is shown once, works, and stands nowhere in clear', async () => {
     lastUsedAt: null,
     status: 'active',
     metadata: { a: '1' },
+    createdBy: expect.stringMatching(/^key_/),
     createdAt: expect.any(String),
     updatedAt: record.createdAt,
   })

@@ -35,6 +35,11 @@ const record = {
   lastUsedAt: Time.nullable().meta({ description: 'Accurate to about ten seconds.' }),
   status: z.enum(['active', 'revoked', 'expired']),
   metadata: z.record(z.string(), z.string()),
+  createdBy: z.string().nullable().meta({
+    description:
+      'Who made the key, as the audit log names them: a member, an API key, `dashboard` (its operator) or `cli`. null: it is older than this field.',
+    example: 'mem_01jb2m7x9kq4t8v6w0r3s5y1zu',
+  }),
   ...Times,
 }
 

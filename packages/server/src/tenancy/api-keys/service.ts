@@ -1,6 +1,6 @@
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { type EventInput, eventOf, publish } from '../../platform/events/events.ts'
+import { actorOf, type EventInput, eventOf, publish } from '../../platform/events/events.ts'
 import type { OfApp } from '../../platform/hooks.ts'
 import { existing, failures, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
@@ -38,6 +38,12 @@ function refuseWider(caller: Caller, wanted: KeyLimits): void {
   if (details.length > 0) throw fail('insufficient_scope', details)
 }
 
+/** Who makes a key, as the audit log names them. */
+const makerIn = (cause: EventInput['cause']): string | null => {
+  if (cause === undefined) return null
+  return 'actor' in cause ? cause.actor : actorOf(cause.caller)
+}
+
 /** Writes a key and its event. Of the key's value, only the hash and a hint are stored. */
 async function issue(
   tx: Db,
@@ -65,6 +71,7 @@ async function issue(
     expires_at: wanted.expiresAt,
     last_used_at: null,
     revoked_at: null,
+    created_by: makerIn(options.cause),
     created_at: now,
     updated_at: now,
     version: 0,

@@ -34,6 +34,7 @@ export interface ApiKeyRow extends Versioned {
   expires_at: Date | null
   last_used_at: Date | null
   revoked_at: Date | null
+  created_by: string | null
   created_at: Date
   updated_at: Date
 }
@@ -48,8 +49,8 @@ export function statusOf(row: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now:
 export function toApiKey(row: ApiKeyRow, now: Date): ApiKey {
   return wire(
     { ...row, status: statusOf(row, now) },
-    `id name type scopes app_id prefix last4 allowed_ips expires_at last_used_at status metadata created_at
-    updated_at`,
+    `id name type scopes app_id prefix last4 allowed_ips expires_at last_used_at status metadata created_by
+    created_at updated_at`,
   )
 }
 

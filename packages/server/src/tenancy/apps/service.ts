@@ -8,6 +8,7 @@ import type { OfApp } from '../../platform/hooks.ts'
 import { existing, failures, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
+import { allows } from '../../platform/security/api-key.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { forgetBudgets } from './budgets.ts'
@@ -44,14 +45,24 @@ async function spread(tx: Db, deps: Deps): Promise<void> {
   })
 }
 
+/** An app as a caller may see it: members who may not change it do not see the fixed codes, which sign somebody in. */
+function shownTo({ member, scopes }: Caller, app: App): App {
+  if (member === undefined || allows(scopes, 'apps:write')) return app
+  return { ...app, email: { ...app.email, testCodes: [] } }
+}
+
 /** A page of the apps that the key can see, newest first. */
 export async function listApps(deps: Deps, caller: Caller, query: ListApps): Promise<Page<App>> {
-  return store.listApps(deps.db, caller, query, publicHost(deps))
+  const page = await store.listApps(deps.db, caller, query, publicHost(deps))
+  return { ...page, items: page.items.map((app) => shownTo(caller, app)) }
 }
 
 /** @throws not_found, also for apps of another tenant, and for other apps than the key's */
 export async function getApp(deps: Deps, caller: Caller, id: string): Promise<App> {
-  return store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps))
+  return shownTo(
+    caller,
+    store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps)),
+  )
 }
 
 /** The app, locked against other changes until the transaction ends. @throws not_found */

@@ -1,4 +1,4 @@
-import { defineRecord } from './kind.ts'
+import { defineRecord, EVERY_ROW } from './kind.ts'
 
 /** The MAC of an operator's decision that an earlier state of the database is the present one. */
 export const ACCEPTED_RESTORE_RECORD = defineRecord({
@@ -7,7 +7,7 @@ export const ACCEPTED_RESTORE_RECORD = defineRecord({
   key: ['id'],
   owner: 'none',
   versioned: false,
-  alwaysSealed: { rows: 'true', holds: () => true },
+  alwaysSealed: EVERY_ROW,
   columns: { epoch: 'bigint', accepted_at: 'time' },
   notAuthority: {},
 })

@@ -23,6 +23,7 @@ export const API_KEY_RECORD = defineRecord({
     last4: 'shown only',
     metadata: "the tenant's own notes",
     last_used_at: 'shown only',
+    created_by: 'shown only',
     created_at: 'shown only',
     updated_at: 'shown only',
   },

@@ -18,6 +18,9 @@ interface Selection {
   holds(row: RecordRow): boolean
 }
 
+/** All of a table's rows. */
+export const EVERY_ROW: Selection = { rows: 'true', holds: () => true }
+
 interface Declaration {
   /** Names it in events, metrics and on the command line, e.g. `delegated_session`. */
   name: string

@@ -47,9 +47,12 @@ export function withLists(kind: RecordKind, row: RecordRow): RecordRow {
 export const walkColumns = (kind: RecordKind): string => `${kind.read.join(', ')}${listColumns(kind)}`
 
 /** Which rows have no MAC and may get one, or a list that does not hold: of what has had them since the given generation of the mark, or earlier. */
-const missing = (kind: RecordKind, upTo = GENERATION) =>
+const missing = (kind: RecordKind, upTo = GENERATION, imported = false) =>
   [
-    ...((kind.since ?? 1) <= upTo ? [`mac is null and (${kind.alwaysSealed?.rows ?? 'false'}) is not true`] : []),
+    ...(imported ? ['mac is null'] : []),
+    ...(!imported && (kind.since ?? 1) <= upTo
+      ? [`mac is null and (${kind.alwaysSealed?.rows ?? 'false'}) is not true`]
+      : []),
     ...Object.entries(kind.sets ?? {}).flatMap(([list, set]) =>
       set.since <= upTo ? [`(${holds(list, set)}) is not true`] : [],
     ),
@@ -176,9 +179,15 @@ function writeMacs(
 /**
  * Gives records their MACs and lists that have none, or old ones: those of a release before them, and imported ones. Beside everything that
  * reads and writes: a row that is changed meanwhile is left for the next round. Yields how many got one.
+ * @param imported the rows come from a file that was authenticated, so also those of kinds that never count without a MAC get one
  */
-export async function* macMissing(db: Db, kind: RecordKind, scope: WalkScope): AsyncGenerator<number> {
-  for await (const found of portions(db, kind, scope, missing(kind))) {
+export async function* macMissing(
+  db: Db,
+  kind: RecordKind,
+  scope: WalkScope,
+  { imported = false }: { imported?: boolean } = {},
+): AsyncGenerator<number> {
+  for await (const found of portions(db, kind, scope, missing(kind, GENERATION, imported))) {
     const rows: RecordRow[] = []
     // What has a MAC and an old list gets another MAC only if it verifies.
     for (const row of found)

@@ -1,0 +1,45 @@
+import { cookieOf, openPage, type Page, postSession } from '../../../test/harness/dashboard-page.ts'
+import type { Answer, Service, Tenant } from '../../../test/harness/harness.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Role } from '../../platform/security/roles/roles.ts'
+import { createMemberByOperator } from './service.ts'
+
+/** A member who has signed in: their id, and their page. */
+export interface SignedIn {
+  id: string
+  email: string
+  page: Page
+}
+
+/** The token of a link's URL. */
+const tokenOf = (url: string): string => url.slice(url.indexOf('#link=') + '#link='.length)
+
+/** Makes a member as the operator does. @returns them with their link */
+export const invited = (
+  service: Service,
+  tenant: Tenant,
+  role: Role,
+  more: { appIds?: string[]; email?: string } = {},
+) =>
+  createMemberByOperator(service.deps, tenant.tenantId as never, {
+    email: `${newId('job')}@example.com`,
+    role,
+    ...more,
+  })
+
+/** The same, signed in by their invitation. */
+export async function signedIn(
+  service: Service,
+  tenant: Tenant,
+  role: Role,
+  more: { appIds?: string[]; email?: string } = {},
+): Promise<SignedIn> {
+  const { id, email, link } = await invited(service, tenant, role, more)
+  return { id, email, page: await openPage(service, { link: tokenOf(link.url) }) }
+}
+
+/** Whether a link signs in. */
+export async function opens(service: Service, url: string): Promise<Answer & { cookie: string }> {
+  const answer = await postSession(service, { link: tokenOf(url) })
+  return { ...answer, cookie: cookieOf(answer) }
+}

@@ -1,0 +1,88 @@
+import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
+import { CreateMember, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
+import { createMember, createMemberLink, getMember, listMembers, removeMember, updateMember } from './service.ts'
+
+const read = secretKey('members:read', { tenantWide: true })
+const write = secretKey('members:write', { tenantWide: true })
+
+/** The endpoints of the people who use a tenant's dashboard. */
+export const memberRoutes: Route[] = [
+  route(
+    'GET /members',
+    {
+      summary: 'List members',
+      description: 'The people who sign in to the dashboard of the tenant, newest first, including removed ones.',
+      callers: read,
+      query: ListMembers,
+      reply: list(Member),
+      extension: true,
+    },
+    (deps, { caller, query }) => listMembers(deps, caller, query),
+  ),
+  route(
+    'POST /members',
+    {
+      summary: 'Invite a member',
+      description:
+        'The link in the response signs the member in once, within 7 days. A key makes nobody an owner, and gives no role with scopes that it does not have. A member gives no role above their own (403 `insufficient_scope`).',
+      callers: write,
+      body: CreateMember,
+      reply: one(MemberWithLink),
+      status: 201,
+      errors: ['not_found', 'already_exists', 'member_limit'],
+      secret: true,
+      extension: true,
+    },
+    (deps, { caller, origin, body }) => createMember(deps, { caller, origin }, body),
+  ),
+  route(
+    'GET /members/:id',
+    { summary: 'Get a member', callers: read, params: IdParam, reply: one(Member), extension: true },
+    (deps, { caller, params }) => getMember(deps, caller, params.id),
+  ),
+  route(
+    'PATCH /members/:id',
+    {
+      summary: 'Update a member',
+      description:
+        'Takes effect with the next call of the member. Nobody changes their own role or apps, nor somebody whose role is above their own. The last active owner stays one.',
+      callers: write,
+      params: IdParam,
+      body: UpdateMember,
+      reply: one(Member),
+      errors: ['own_rights', 'member_removed', 'last_owner'],
+      extension: true,
+    },
+    (deps, { caller, origin, params, body }) => updateMember(deps, { caller, origin }, params.id, body),
+  ),
+  route(
+    'DELETE /members/:id',
+    {
+      summary: 'Remove a member',
+      description:
+        'Ends their sessions and links immediately. The record stays, with the status `removed`. API keys that they made stay, too: `createdBy` says which these are.',
+      callers: write,
+      params: IdParam,
+      reply: one(Member),
+      errors: ['last_owner'],
+      extension: true,
+    },
+    (deps, { caller, origin, params }) => removeMember(deps, { caller, origin }, params.id),
+  ),
+  route(
+    'POST /members/:id/link',
+    {
+      summary: 'Create a link for a member',
+      description:
+        'For somebody who is invited: a new invitation, for 7 days. For an active member who lost their way in: a link for 30 minutes, which only owners make. Ends their earlier links.',
+      callers: write,
+      params: IdParam,
+      reply: one(MemberWithLink),
+      status: 201,
+      errors: ['member_removed'],
+      secret: true,
+      extension: true,
+    },
+    (deps, { caller, origin, params }) => createMemberLink(deps, { caller, origin }, params.id),
+  ),
+]

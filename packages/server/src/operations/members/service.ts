@@ -1,0 +1,240 @@
+import { parseEmail } from '../../identity/users/email.ts'
+import { type Db, violatedConstraint } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
+import { actorOf, type EventInput } from '../../platform/events/events.ts'
+import { existing, notFoundField, pathId } from '../../platform/http/errors.ts'
+import type { Call, Caller, Page } from '../../platform/http/route.ts'
+import { type Id, isId, newId } from '../../platform/ids.ts'
+import { lockAppForShare } from '../../tenancy/apps/service.ts'
+import { createLink, INVITATION_DAYS, LINK_MINUTES } from '../dashboard/link.ts'
+import { endMember } from '../dashboard/store.ts'
+import { fail, MEMBERS_MAX } from './errors.ts'
+import {
+  type Authority,
+  authorityOf,
+  requireMayGive,
+  requireMaySignInAs,
+  requireMayTouch,
+  requireNotOneself,
+  requireUnbound,
+} from './rules.ts'
+import type { CreateMember, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
+import * as store from './store.ts'
+
+const DAY_MS = 86_400_000
+const MINUTE_MS = 60_000
+
+/** A page of the tenant's members, newest first, removed ones among them. */
+export function listMembers(deps: Deps, caller: Caller, query: ListMembers): Promise<Page<Member>> {
+  return store.listMembers(deps.db, caller.tenantId, query)
+}
+
+/** @throws not_found */
+export async function getMember(deps: Deps, caller: Caller, id: string): Promise<Member> {
+  return store.toMember(existing(await store.findMember(deps.db, caller.tenantId, pathId('mem', id))))
+}
+
+/** On whose authority a change is made, as of now: changes of members wait for each other, so the role holds until the commit. */
+async function currentAuthority(tx: Db, caller: Caller): Promise<Authority> {
+  await store.lockMembers(tx, caller.tenantId)
+  const { member } = caller
+  return authorityOf(caller, member && (await store.findMember(tx, caller.tenantId, member.id)))
+}
+
+/** @throws not_found (names the entry of `appIds`) */
+async function requireApps(tx: Db, tenantId: Id<'ten'>, appIds: readonly string[] | null): Promise<void> {
+  for (const [index, id] of (appIds ?? []).entries())
+    if (!isId('app', id) || !(await lockAppForShare(tx, tenantId, id))) throw notFoundField(`appIds.${index}`)
+}
+
+const note = (tx: Db, deps: Deps, row: store.MemberRow, action: AuditOnlyAction, cause: EventInput['cause']) =>
+  recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: null, action, target: row.id, cause })
+
+/** Makes the link of a member, in place of those that they have: a week's for somebody who was invited, minutes' for a member. */
+async function linkFor(tx: Db, deps: Deps, row: store.MemberRow): Promise<MemberWithLink> {
+  const lifetimeMs = row.status === 'invited' ? INVITATION_DAYS * DAY_MS : LINK_MINUTES * MINUTE_MS
+  const { url, expiresAt } = await createLink({ ...deps, db: tx }, row.tenant_id, {
+    lifetimeMs,
+    member: { id: row.id, isInvited: row.status === 'invited' },
+  })
+  return { ...store.toMember(row), link: { url, expiresAt: expiresAt.toISOString() } }
+}
+
+/** Writes a member who is invited. Their rights were checked. */
+async function invite(
+  tx: Db,
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  input: CreateMember,
+  by: { name: string; cause: EventInput['cause'] },
+): Promise<MemberWithLink> {
+  const { shown, key } = parseEmail(input.email)
+  const appIds = (input.appIds ?? null) as Id<'app'>[] | null
+  requireUnbound(input.role, appIds)
+  await requireApps(tx, tenantId, appIds)
+  if ((await store.countMembers(tx, tenantId)) >= MEMBERS_MAX) throw fail('member_limit')
+  const now = deps.now()
+  const row: store.MemberRow = {
+    tenant_id: tenantId,
+    id: newId('mem'),
+    email: shown,
+    email_key: key,
+    name: (input.name ?? shown).trim().normalize('NFC'),
+    role: input.role,
+    app_ids: appIds,
+    status: 'invited',
+    invited_by: by.name,
+    last_signed_in_at: null,
+    removed_at: null,
+    created_at: now,
+    updated_at: now,
+    version: 0,
+    mac: null,
+  }
+  await store.insertMember(tx, row).catch((error: unknown): never => {
+    if (violatedConstraint(error) === 'members_email')
+      throw fail('already_exists').about('email', 'There is a member with this email.')
+    throw error
+  })
+  await note(tx, deps, row, 'member.invited', by.cause)
+  return linkFor(tx, deps, row)
+}
+
+/**
+ * Invites somebody. The link is only in the response.
+ * @throws validation_failed, insufficient_scope, not_found (names `appIds`), already_exists, member_limit
+ */
+export async function createMember(deps: Deps, call: Call, input: CreateMember): Promise<MemberWithLink> {
+  const { caller } = call
+  return deps.db.tx(async (tx) => {
+    requireMayGive(await currentAuthority(tx, caller), input.role)
+    return invite(tx, deps, caller.tenantId, input, { name: actorOf(caller), cause: call })
+  })
+}
+
+/** The same for an operator on the command line, who may make owners. @throws validation_failed, not_found, already_exists, member_limit */
+export async function createMemberByOperator(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  input: CreateMember,
+): Promise<MemberWithLink> {
+  return deps.db.tx(async (tx) => {
+    await store.lockMembers(tx, tenantId)
+    return invite(tx, deps, tenantId, input, { name: 'cli', cause: { actor: 'cli' } })
+  })
+}
+
+/** The row with the given fields, and whether rights changed. */
+function changed(before: store.MemberRow, input: UpdateMember) {
+  const row: store.MemberRow = {
+    ...before,
+    name: input.name?.trim().normalize('NFC') ?? before.name,
+    role: input.role ?? before.role,
+    app_ids: input.appIds === undefined ? before.app_ids : (input.appIds as Id<'app'>[] | null),
+  }
+  const appsChanged = JSON.stringify(row.app_ids) !== JSON.stringify(before.app_ids)
+  const rightsChanged = row.role !== before.role || appsChanged
+  return { row, appsChanged, rightsChanged, isSame: !rightsChanged && row.name === before.name }
+}
+
+/**
+ * Changes the given fields. Takes effect with the next call of the member's sessions.
+ * @throws not_found, insufficient_scope, own_rights, member_removed, last_owner, validation_failed
+ */
+export async function updateMember(deps: Deps, call: Call, id: string, input: UpdateMember): Promise<Member> {
+  const { caller } = call
+  return deps.db.tx(async (tx) => {
+    const authority = await currentAuthority(tx, caller)
+    const before = existing(await store.lockMember(tx, caller.tenantId, pathId('mem', id)))
+    requireMayTouch(authority, before)
+    if (before.status === 'removed') throw fail('member_removed')
+    const { row, appsChanged, rightsChanged, isSame } = changed(before, input)
+    if (isSame) return store.toMember(before)
+    if (rightsChanged) requireNotOneself(authority, before)
+    requireMayGive(authority, row.role)
+    requireUnbound(row.role, row.app_ids)
+    if (appsChanged) await requireApps(tx, caller.tenantId, row.app_ids)
+    if (row.role !== 'owner' && (await store.isLastOwner(tx, before))) throw fail('last_owner')
+    const stored = await store.updateMember(tx, { ...row, updated_at: deps.now() })
+    await note(tx, deps, stored, 'member.updated', call)
+    return store.toMember(stored)
+  })
+}
+
+/**
+ * Removes a member: their sessions and links end with the commit, in every process. Removing one again changes nothing.
+ * @throws not_found, insufficient_scope, last_owner
+ */
+export async function removeMember(deps: Deps, call: Call, id: string): Promise<Member> {
+  const { caller } = call
+  return deps.db.tx(async (tx) => {
+    const authority = await currentAuthority(tx, caller)
+    const memberId = pathId('mem', id)
+    // Before the member is locked: a sign-in locks its link first, too.
+    await endMember(tx, caller.tenantId, memberId)
+    const before = existing(await store.lockMemberToEnd(tx, caller.tenantId, memberId))
+    requireMayTouch(authority, before)
+    if (before.status === 'removed') return store.toMember(before)
+    if (await store.isLastOwner(tx, before)) throw fail('last_owner')
+    const now = deps.now()
+    const stored = await store.updateMember(tx, { ...before, status: 'removed', removed_at: now, updated_at: now })
+    await note(tx, deps, stored, 'member.removed', call)
+    return store.toMember(stored)
+  })
+}
+
+/**
+ * Makes a new link for a member, and ends those that they have: an invitation again, or a way in for somebody who lost theirs.
+ * @throws not_found, insufficient_scope, member_removed
+ */
+export async function createMemberLink(deps: Deps, call: Call, id: string): Promise<MemberWithLink> {
+  const { caller } = call
+  return deps.db.tx(async (tx) => {
+    const authority = await currentAuthority(tx, caller)
+    // Without a lock: a sign-in holds its link when it locks the member, and the old links end below.
+    const row = existing(await store.findMember(tx, caller.tenantId, pathId('mem', id)))
+    requireMayTouch(authority, row)
+    if (row.status === 'removed') throw fail('member_removed')
+    if (row.status === 'active') requireMaySignInAs(authority)
+    await note(tx, deps, row, 'member.link_created', call)
+    return linkFor(tx, deps, row)
+  })
+}
+
+/** The same for an operator on the command line, for the member with an email. @throws not_found (names `email`) */
+export async function createMemberLinkByOperator(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  email: string,
+): Promise<MemberWithLink> {
+  return deps.db.tx(async (tx) => {
+    await store.lockMembers(tx, tenantId)
+    const row = await store.findMemberByEmail(tx, tenantId, parseEmail(email).key)
+    if (row === undefined) throw notFoundField('email')
+    await note(tx, deps, row, 'member.link_created', { actor: 'cli' })
+    return linkFor(tx, deps, row)
+  })
+}
+
+/**
+ * Notes that a member signed in by a link. Whoever was invited is active from now on. An invitation is shown to whoever sent it, so
+ * it opens nothing once the member is active. @returns undefined for a link that does not count
+ */
+export async function arrive(
+  tx: Db,
+  deps: Deps,
+  { tenantId, id, byInvitation }: { tenantId: Id<'ten'>; id: Id<'mem'>; byInvitation: boolean },
+): Promise<{ member: store.MemberRow; hasJoined: boolean } | undefined> {
+  const before = await store.lockMember(tx, tenantId, id)
+  if (before === undefined || before.status === 'removed') return undefined
+  if (byInvitation !== (before.status === 'invited')) return undefined
+  const now = deps.now()
+  if (before.status === 'active') {
+    await store.touchMember(tx, tenantId, id, now)
+    return { member: before, hasJoined: false }
+  }
+  const member = await store.updateMember(tx, { ...before, status: 'active', last_signed_in_at: now, updated_at: now })
+  return { member, hasJoined: true }
+}

@@ -1,0 +1,7 @@
+import type { Slice } from '../../platform/slice.ts'
+import { MEMBER_ERRORS } from './errors.ts'
+import { MEMBER_RECORD } from './records.ts'
+import { memberRoutes } from './routes.ts'
+
+/** The people who use a tenant's dashboard, and their roles. */
+export const memberSlice: Slice = { routes: memberRoutes, errors: MEMBER_ERRORS, records: [MEMBER_RECORD] }

@@ -1,0 +1,44 @@
+import { fail } from '../../http/errors.ts'
+import type { CallingMember, Route } from '../../http/route.ts'
+import { allows } from '../api-key.ts'
+import type { UserHeaders } from '../current-user.ts'
+import { EXPORTS_FROM, FOR_NO_MEMBER, type Role, rankOf, STEP_UP, STEP_UP_MS, scopesOf } from './roles.ts'
+
+/** Calls that are made by users or delegated sessions alone, or give out what signs one in. */
+function isOfUsers({ callers, secret }: Pick<Route, 'callers' | 'secret'>): boolean {
+  if (callers.kind !== 'both') return false
+  if (secret === true || FOR_NO_MEMBER.includes(callers.scope)) return true
+  return callers.user === 'required' || callers.user === 'delegate' || callers.user === 'delegate_only'
+}
+
+/** Whether members with a role may make a call at all: the one decision, for every route. */
+export function mayCall(role: Role, route: Pick<Route, 'callers' | 'secret'>): boolean {
+  const { callers } = route
+  if (callers.kind === 'any') return true
+  if (callers.kind === 'subscriber' || isOfUsers(route)) return false
+  return allows(scopesOf(role), callers.scope)
+}
+
+/** What a member's call comes with that its role decides on. */
+interface MemberCall {
+  headers: UserHeaders
+  /** A whole list is asked for as CSV. */
+  asCsv: boolean
+  now: Date
+}
+
+const refusal = (role: Role, message: string) =>
+  fail('insufficient_scope', [{ code: 'role_not_allowed', message, role }])
+
+/**
+ * The role, then the step-up. A member acts for nobody else, so the headers that name a user are refused wherever they are sent.
+ * @throws insufficient_scope, reauthentication_required
+ */
+export function authoriseMember(route: Route, { role, verifiedAtMs }: CallingMember, call: MemberCall): void {
+  if (!mayCall(role, route)) throw refusal(role, `The role ${role} does not allow this call.`)
+  if (call.headers['x-user-id'] !== undefined || call.headers.authorization !== undefined)
+    throw refusal(role, 'A member does not act for a user or a delegated session.')
+  if (call.asCsv && rankOf(role) < rankOf(EXPORTS_FROM)) throw refusal(role, `The role ${role} does not allow exports.`)
+  const needsStepUp = call.asCsv || STEP_UP.has(`${route.method} ${route.path}`)
+  if (needsStepUp && call.now.getTime() - verifiedAtMs > STEP_UP_MS) throw fail('reauthentication_required')
+}
