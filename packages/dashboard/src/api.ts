@@ -1,11 +1,19 @@
-import { createClient, type HalfkeyClient } from '@halfkey/sdk'
+import { createClient, type HalfkeyClient, type Member } from '@halfkey/sdk'
+import { askForPasskey, createPasskey } from './passkeys.ts'
 
 const BASE = '/dashboard/api'
+
+/** What a member may do: see the guide. */
+export type Role = Member['role']
 
 /** The session as the server describes it. */
 export interface DashboardSession {
   /** `link`: the operator, with all rights in every tenant. `key`: the holder of an API key, with its rights. */
-  via: 'link' | 'key'
+  via: 'link' | 'key' | 'member'
+  /** The member who is signed in; null for the operator and a key. */
+  member: { id: string; name: string; email: string; role: Role } | null
+  /** The apps that a member with some apps may change to; null for all. */
+  apps: { id: string; name: string }[] | null
   keyId: string | null
   keyName: string | null
   /** `['*']` for the operator. */
@@ -34,9 +42,17 @@ class SessionError extends Error {
   }
 }
 
-const state: { csrfToken: string | null; tenantId: string | null; onEnd: () => void } = {
+const state: {
+  csrfToken: string | null
+  tenantId: string | null
+  appId: string | null
+  isMember: boolean
+  onEnd: () => void
+} = {
   csrfToken: null,
   tenantId: null,
+  appId: null,
+  isMember: false,
   onEnd: () => {},
 }
 
@@ -44,6 +60,7 @@ function ownHeaders(): Record<string, string> {
   return {
     ...(state.csrfToken === null ? {} : { 'x-halfkey-csrf': state.csrfToken }),
     ...(state.tenantId === null ? {} : { 'x-halfkey-tenant': state.tenantId }),
+    ...(state.appId === null ? {} : { 'x-halfkey-app': state.appId }),
   }
 }
 
@@ -52,9 +69,36 @@ const send: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers)
   headers.delete('x-api-key')
   for (const [name, value] of Object.entries(ownHeaders())) headers.set(name, value)
-  const answer = await fetch(input, { ...init, headers, credentials: 'same-origin' })
+  const once = () => fetch(input, { ...init, headers, credentials: 'same-origin' })
+  const answer = await once()
   if (answer.status === 401) void endIfOver()
-  return answer
+  return (await needsStepUp(answer)) && (await stepUp()) ? once() : answer
+}
+
+/** Whether a member may repeat the call once they have shown their passkey again. */
+async function needsStepUp(answer: Response): Promise<boolean> {
+  if (answer.status !== 403 || !state.isMember) return false
+  const { code } = (await answer
+    .clone()
+    .json()
+    .catch(() => ({}))) as { code?: string }
+  return code === 'reauthentication_required'
+}
+
+let steppingUp: Promise<boolean> | undefined
+
+/** Asks for the passkey again, once for all calls that wait for it. @returns whether it was shown */
+function stepUp(): Promise<boolean> {
+  steppingUp ??= proof()
+    .then((shown) => sessionCall('POST', shown, '/step-up'))
+    .then(
+      () => true,
+      () => false,
+    )
+    .finally(() => {
+      steppingUp = undefined
+    })
+  return steppingUp
 }
 
 /** A call may also be refused for a delegated session's token: only the session itself says whether it has ended. */
@@ -100,20 +144,26 @@ export function setTenant(tenantId: string | null): void {
   state.tenantId = tenantId
 }
 
+/** Sets the app of all later calls of a member who has some apps; null for their first. */
+export function setApp(appId: string | null): void {
+  state.appId = appId
+}
+
 /** Sets the listener that is called when the session has ended. */
 export function onSessionEnd(listener: () => void): void {
   state.onEnd = listener
 }
 
-async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Promise<DashboardSession> {
-  const answer = await fetch(`${BASE}/session`, {
+/** A call about the session itself: its `data`. @throws SessionError */
+async function callSession<T>(method: 'GET' | 'POST' | 'DELETE', body?: object, path = ''): Promise<T> {
+  const answer = await fetch(`${BASE}/session${path}`, {
     method,
     credentials: 'same-origin',
     headers: { ...ownHeaders(), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const parsed = (await answer.json().catch(() => ({}))) as {
-    data?: DashboardSession
+    data?: T
     error?: string
     code?: string
     details?: { message: string }[]
@@ -129,9 +179,61 @@ async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object): Pr
         ]),
       ].join(' '),
     )
-  const session = parsed.data as DashboardSession
+  return parsed.data as T
+}
+
+async function sessionCall(method: 'GET' | 'POST' | 'DELETE', body?: object, path = ''): Promise<DashboardSession> {
+  const session = await callSession<DashboardSession>(method, body, path)
   state.csrfToken = session.csrfToken ?? null
+  state.isMember = session.via === 'member'
   return session
+}
+
+/** The answer of one of the person's passkeys. @throws SessionError, or the browser's error */
+async function proof(): Promise<{ challengeId: string; credential: object }> {
+  const { challengeId, publicKey } = await callSession<{ challengeId: string; publicKey: object }>(
+    'POST',
+    {},
+    '/passkey-options',
+  )
+  return { challengeId, credential: await askForPasskey(publicKey) }
+}
+
+/** Signs a member in with one of their passkeys. @throws SessionError, or the browser's error */
+export async function signInWithPasskey(): Promise<DashboardSession> {
+  state.tenantId = null
+  state.appId = null
+  return sessionCall('POST', { passkey: await proof() })
+}
+
+/** A passkey of the member who is signed in. */
+export interface OwnPasskey {
+  id: string
+  name: string
+  lastUsedAt: string | null
+  createdAt: string
+}
+
+/** The member's own passkeys. Adding and removing one asks for one that is there, if the last proof is some minutes old. */
+export const ownPasskeys = {
+  list: () => callSession<OwnPasskey[]>('GET', undefined, '/passkeys'),
+  async add(deviceName: string): Promise<void> {
+    type Options = { challengeId: string; publicKey: object }
+    const { challengeId, publicKey } = await fresh(() => callSession<Options>('POST', {}, '/passkeys/options'))
+    await callSession('POST', { challengeId, credential: await createPasskey(publicKey), deviceName }, '/passkeys')
+  },
+  remove: (id: string) => fresh(() => callSession('POST', { id }, '/passkeys/remove')),
+}
+
+/** Makes a call, and once more after a step-up if it asks for one. @throws SessionError */
+async function fresh<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return await make()
+  } catch (error) {
+    const asks = error instanceof SessionError && error.code === 'reauthentication_required'
+    if (!asks || !(await stepUp())) throw error
+    return make()
+  }
 }
 
 /** The session of the cookie; null if there is none. @throws SessionError for anything else */
@@ -156,10 +258,19 @@ export async function signOut(): Promise<void> {
   await sessionCall('DELETE')
   state.csrfToken = null
   state.tenantId = null
+  state.appId = null
 }
+
+/** Whether the session may take whole lists away. */
+export const mayExport = ({ member }: DashboardSession): boolean =>
+  member === null || (member.role !== 'viewer' && member.role !== 'support')
+
+/** What members can let keys do, and never do themselves: act for users, sign them in, execute. */
+const NOT_OF_MEMBERS = ['users:act_as', 'auth:write', 'delegated_sessions:execute']
 
 /** Whether the session has a scope. The server checks it in any case. */
 export function allows(session: DashboardSession, scope: string): boolean {
+  if (session.member !== null && NOT_OF_MEMBERS.includes(scope)) return false
   const [resource, verb] = scope.split(':')
   return (
     session.scopes.includes('*') ||

@@ -11,6 +11,8 @@ create table members (
   -- The apps that the member may see; null for all of the tenant. Never empty.
   app_ids text[],
   status text not null,
+  -- The ids of their passkeys: one that was removed and is put back signs nobody in.
+  passkeys text[] not null default '{}',
   -- Who invited them, as the audit log names actors.
   invited_by text,
   last_signed_in_at timestamptz,
@@ -24,6 +26,44 @@ create table members (
 );
 create unique index members_email on members (tenant_id, email_key) where status <> 'removed';
 call count_changes_of('members');
+
+-- What members sign in to the dashboard with, at the service's own host.
+create table member_passkeys (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  member_id text collate "C" not null,
+  credential_id bytea not null,
+  -- COSE key (RFC 9052).
+  public_key bytea not null,
+  rp_id text not null,
+  device_type text not null,
+  sign_count bigint not null,
+  name text not null,
+  last_used_at timestamptz,
+  created_at timestamptz not null,
+  mac bytea,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, member_id) references members (tenant_id, id) on delete cascade
+);
+-- Whose a passkey is, is found before anybody is known.
+create unique index member_passkeys_credential on member_passkeys (credential_id);
+create index member_passkeys_member on member_passkeys (tenant_id, member_id);
+call count_changes_of('member_passkeys');
+
+-- What a passkey has to sign, once and within minutes.
+create table member_challenges (
+  id text collate "C" primary key,
+  kind text not null,
+  -- base64url
+  challenge text not null,
+  rp_id text not null,
+  -- Of a new passkey: whose it will be, as tenant and member.
+  holder text,
+  expires_at timestamptz not null,
+  mac bytea
+);
+create index member_challenges_age on member_challenges (expires_at);
+call count_changes_of('member_challenges');
 
 -- A link or session of a member. A session's member last proved who they are at `verified_at`.
 -- An invitation counts while the member is invited.

@@ -13,6 +13,7 @@ import {
   Shapes,
   Ticket,
   UserRound,
+  Users,
   UsersRound,
   Wallet,
   Webhook,
@@ -28,6 +29,8 @@ export interface Place {
   also?: string
   /** The scope that a key needs to see it. */
   scope: string
+  /** Not for sessions that are bound to an app. */
+  tenantWide?: true
 }
 
 /** The menu: groups of pages. */
@@ -115,6 +118,14 @@ export const NAVIGATION: readonly { label: string | null; places: readonly Place
         icon: CreditCard,
         words: 'plan quota stripe meters',
         scope: 'billing:read',
+      },
+      {
+        to: '/members',
+        label: 'Members',
+        icon: Users,
+        words: 'people team roles invite owner admin',
+        scope: 'members:read',
+        tenantWide: true,
       },
       {
         to: '/audit-log',

@@ -10,6 +10,8 @@ export interface SessionHolder {
    * no page is rendered, so that no page shows one tenant and acts in another.
    */
   showTenant(tenantId: string): Promise<void>
+  /** Switches to another app, for a member who has some apps. */
+  showApp(appId: string): Promise<void>
 }
 
 export const SessionContext = createContext<SessionHolder | null>(null)

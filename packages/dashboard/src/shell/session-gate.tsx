@@ -1,6 +1,6 @@
 import { RouterProvider } from '@tanstack/react-router'
 import { useEffect, useMemo, useState } from 'react'
-import { type DashboardSession, onSessionEnd, readSession, setTenant, signIn, signOut } from '../api.ts'
+import { type DashboardSession, onSessionEnd, readSession, setApp, setTenant, signIn, signOut } from '../api.ts'
 import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { messageOf } from '../error-words.ts'
 import { queryClient } from '../query-client.ts'
@@ -101,6 +101,12 @@ export function SessionGate() {
         })
         queryClient.clear()
         setState({ is: 'out', notice: 'You are signed out.' })
+      },
+      async showApp(appId) {
+        setState({ is: 'looking' })
+        setApp(appId)
+        queryClient.clear()
+        setState(await readSession().then(shown, (error: unknown) => ({ is: 'failed', error }) as const))
       },
       async showTenant(tenantId) {
         setState({ is: 'looking' })

@@ -65,7 +65,9 @@ function Navigation({ onGo }: { onGo?: () => void }) {
   return (
     <nav aria-label="Main" className="flex flex-col gap-2.5">
       {NAVIGATION.map((group) => {
-        const places = group.places.filter(({ scope }) => allows(session, scope))
+        const places = group.places.filter(
+          ({ scope, tenantWide }) => allows(session, scope) && (tenantWide !== true || session.appId === null),
+        )
         if (places.length === 0) return null
         return (
           <div key={group.label ?? ''} className="flex flex-col gap-0.5">
@@ -110,12 +112,45 @@ function Tenant() {
   )
 }
 
+/** The app shown; a menu if a member has several of the tenant's apps. */
+function App() {
+  const { session, showApp } = useSession()
+  if (session.apps === null || session.apps.length < 2) return null
+  return (
+    <Suspense fallback={null}>
+      <Select
+        label="App"
+        value={session.appId ?? ''}
+        options={session.apps.map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={(appId) => void showApp(appId)}
+        className="w-full"
+      />
+    </Suspense>
+  )
+}
+
+/** Whose session it is. Members have a page for their account. */
+function Name() {
+  const { session } = useSession()
+  const { member } = session
+  if (member === null)
+    return <p className="truncate font-medium">{session.via === 'link' ? 'Operator' : session.keyName}</p>
+  return (
+    <p className="flex min-w-0 gap-1.5">
+      <Link to="/account" className="truncate font-medium hover:underline">
+        <bdi>{member.name}</bdi>
+      </Link>
+      <span className="flex-none text-soft">{member.role}</span>
+    </p>
+  )
+}
+
 function Who() {
   const { session, leave } = useSession()
   return (
     <div className="flex items-center justify-between gap-2 border-t px-3 pt-3">
       <div className="min-w-0 text-sm">
-        <p className="truncate font-medium">{session.via === 'link' ? 'Operator' : session.keyName}</p>
+        <Name />
         <p className="truncate text-soft">
           {session.environment === 'development' ? 'Development' : 'Production'} · {session.version}
         </p>
@@ -150,6 +185,7 @@ function PhoneMenu() {
             </Dialog.Close>
           </div>
           <Tenant />
+          <App />
           <Navigation onGo={() => setOpen(false)} />
           <div className="mt-auto">
             <Who />
@@ -226,6 +262,7 @@ function Frame() {
           <span className="text-base font-semibold">Halfkey</span>
         </div>
         <Tenant />
+        <App />
         <div className="-mx-3 min-h-0 flex-1 overflow-y-auto px-3">
           <Navigation />
         </div>

@@ -1,12 +1,45 @@
 import { type FormEvent, useEffect, useState } from 'react'
-import { type DashboardSession, signIn } from '../api.ts'
+import { type DashboardSession, signIn, signInWithPasskey } from '../api.ts'
 import { Button } from '../components/controls/button.tsx'
 import { TextField } from '../components/controls/field.tsx'
 import { CodeBlock } from '../components/records/copy.tsx'
 import { messageOf } from '../error-words.ts'
+import { hasPasskeys, passkeyMessageOf } from '../passkeys.ts'
 import { Mark } from './mark.tsx'
 
-/** The sign-in page: a one-time link or a secret key. The key is sent once and stored nowhere. */
+/** For members. Whoever has no passkey yet comes by a link, which needs no form. */
+function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) => void }) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<string | undefined>()
+  const enter = async () => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      onSignedIn(await signInWithPasskey())
+    } catch (failure) {
+      setError(passkeyMessageOf(failure))
+      setBusy(false)
+    }
+  }
+  return (
+    <section className="flex flex-col gap-4 rounded-card border bg-surface p-5 shadow-card">
+      <div>
+        <h2 className="font-semibold">As a member</h2>
+        <p className="mt-1 text-sm text-soft">The first time, open the link of your invitation.</p>
+      </div>
+      {error === undefined ? null : (
+        <p role="alert" className="text-sm text-danger">
+          {error}
+        </p>
+      )}
+      <Button tone="primary" busy={busy} disabled={!hasPasskeys()} onClick={() => void enter()}>
+        Use a passkey
+      </Button>
+    </section>
+  )
+}
+
+/** The sign-in page: a passkey, a one-time link or a secret key. The key is sent once and stored nowhere. */
 export function SignIn({
   notice,
   onSignedIn,
@@ -42,6 +75,7 @@ export function SignIn({
           {notice}
         </p>
       )}
+      <WithPasskey onSignedIn={onSignedIn} />
       <section className="flex flex-col gap-3 rounded-card border bg-surface p-5 shadow-card">
         <h2 className="font-semibold">With a one-time link</h2>
         <p className="text-sm text-soft">
@@ -66,7 +100,7 @@ export function SignIn({
             error={error}
             required
           />
-          <Button tone="primary" type="submit" busy={busy}>
+          <Button type="submit" busy={busy}>
             Sign in
           </Button>
         </form>

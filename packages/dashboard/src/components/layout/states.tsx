@@ -47,7 +47,9 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
         {known?.code === 'not_found'
           ? 'This record does not exist.'
           : known?.code === 'insufficient_scope'
-            ? 'Your API key does not have access to this page.'
+            ? known.details.some(({ code }) => code === 'role_not_allowed')
+              ? 'Your role does not have access to this page.'
+              : 'Your API key does not have access to this page.'
             : 'This could not be loaded.'}
       </p>
       <p className="text-sm text-soft">{messageOf(error)}</p>

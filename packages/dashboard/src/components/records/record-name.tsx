@@ -30,6 +30,10 @@ const LISTS: Record<string, Names> = {
     scope: 'api_keys:read',
     list: async () => (await api.apiKeys.list(page)).data.map(({ id, name }) => [id, name]),
   },
+  mem: {
+    scope: 'members:read',
+    list: async () => (await api.members.list(page)).data.map(({ id, name }) => [id, name]),
+  },
   wh: {
     scope: 'webhooks:read',
     list: async () => (await api.webhooks.list(page)).data.map(({ id, url }) => [id, withoutScheme(url)]),

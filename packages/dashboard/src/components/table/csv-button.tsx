@@ -1,6 +1,8 @@
 import { useMutation } from '@tanstack/react-query'
 import { Download } from 'lucide-react'
+import { mayExport } from '../../api.ts'
 import { messageOf } from '../../error-words.ts'
+import { useSession } from '../../shell/session-context.ts'
 import { Button } from '../controls/button.tsx'
 import { useToast } from '../layout/toast.tsx'
 
@@ -16,6 +18,7 @@ export function CsvButton({
   /** The filters, by their names in the SDK. */
   query: Record<string, string | undefined>
 }) {
+  const { session } = useSession()
   const { failed } = useToast()
   const download = useMutation({
     mutationFn: async () => {
@@ -25,6 +28,7 @@ export function CsvButton({
     },
     onError: (error) => failed('The CSV was not downloaded', messageOf(error)),
   })
+  if (!mayExport(session)) return null
   return (
     <Button className="ml-auto" busy={download.isPending} onClick={() => download.mutate()}>
       <Download aria-hidden className="size-4" />

@@ -1,46 +1,23 @@
 import type { Deps } from '../../platform/deps.ts'
-import { fail, invalid } from '../../platform/http/errors.ts'
-import { parseJson } from '../../platform/http/json.ts'
+import { fail } from '../../platform/http/errors.ts'
 import { limitPage, limitSignIn, type RateHeaders } from '../../platform/http/rate-limits/limits.ts'
 import { one, type PlainAnswer, type PlainRequest, type PlainRoute } from '../../platform/http/route.ts'
 import { serialiser, validator } from '../../platform/http/schema.ts'
+import { answer, DASHBOARD_CALLS, readJson } from './json-calls.ts'
 import { createDashboardPage, DASHBOARD_FOLDER } from './page.ts'
+import { passkeyRoutes } from './passkey-calls.ts'
 import { checkOrigin, noCookie, sessionCookie } from './request-checks.ts'
 import { Session, SignIn } from './schema.ts'
 import { getSession, signIn, signOut } from './service.ts'
 
-/** Where the dashboard's calls go, and how they are limited. */
-export const DASHBOARD_CALLS = { base: '/dashboard/api', limit: 'secret' } as const
-
 const check = validator(SignIn)
 const write = serialiser(one(Session).schema)
-
-const answer = (body: string, headers: Record<string, string>): PlainAnswer => ({
-  status: 200,
-  contentType: 'application/json; charset=utf-8',
-  headers: { 'cache-control': 'no-store', ...headers },
-  body,
-})
-
-/** JSON alone: what other pages can send without asking first, a form's body, is refused before it is looked at. */
-function readBody({ headers, body }: PlainRequest): SignIn {
-  const type = String(headers['content-type'] ?? '').split(';', 1)[0]
-  if (type?.trim().toLowerCase() !== 'application/json')
-    throw fail('unsupported_media_type', [
-      { field: 'content-type', code: 'unsupported_media_type', message: 'Must be application/json.' },
-    ])
-  if (body.length === 0) throw invalid('body', 'Send {"link": …} or {"key": …}.', 'required')
-  const value = parseJson(body)
-  const [wrong, ...more] = check(value, body.length)
-  if (wrong !== undefined) throw fail('validation_failed', [wrong, ...more])
-  return value as SignIn
-}
 
 /** Signs in. Counted as a sign-in for the client's address. @throws as `signIn`, rate_limited */
 async function createSessionAnswer(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   checkOrigin(deps.config, request)
   const limits: RateHeaders = await limitSignIn(deps, request.address)
-  const { token, session } = await signIn(deps, request, request.origin, readBody(request))
+  const { token, session } = await signIn(deps, request, request.origin, readJson<SignIn>(request, check))
   return answer(write({ data: session }), { ...limits, 'set-cookie': sessionCookie(deps.config, token) })
 }
 
@@ -83,6 +60,7 @@ export const dashboardRoutes: PlainRoute[] = [
   { method: 'POST', path: '/dashboard/api/session', handler: createSessionAnswer },
   { path: '/dashboard/api/session', handler: sessionAnswer },
   { method: 'DELETE', path: '/dashboard/api/session', handler: endSessionAnswer },
+  ...passkeyRoutes,
   { path: '/dashboard/api', handler: nothing },
   { path: '/dashboard/api/*', handler: nothing },
   ...dashboardPages(DASHBOARD_FOLDER),

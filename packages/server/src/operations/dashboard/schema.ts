@@ -1,14 +1,29 @@
 import { z } from 'zod'
+import { LoginVerify, RegisterVerify } from '../../identity/passkeys/schema.ts'
+import { Time } from '../../platform/http/route.ts'
 import { ROLES } from '../../platform/security/roles/roles.ts'
 
 const SECRET_CHARS_MAX = 200
 
-/** How to sign in: by a one-time link's token, or by a secret API key. */
+/** How to sign in: by a one-time link's token, by a secret API key, or by a member's passkey. */
 export const SignIn = z.strictObject({
   link: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
   key: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
+  passkey: LoginVerify.optional(),
 })
 export type SignIn = z.infer<typeof SignIn>
+
+/** A passkey that is shown again by somebody who is signed in. */
+export const StepUp = LoginVerify
+/** A new passkey. */
+export const NewPasskey = RegisterVerify
+/** Which passkey to remove. */
+export const OldPasskey = z.strictObject({ id: z.string().max(SECRET_CHARS_MAX) })
+
+/** The passkeys of the member who is signed in. */
+export const Passkeys = z.array(
+  z.object({ id: z.string(), name: z.string(), lastUsedAt: Time.nullable(), createdAt: Time }),
+)
 
 const AppName = z.object({ id: z.string(), name: z.string() })
 

@@ -1,119 +1,16 @@
-import { randomBytes } from 'node:crypto'
-import { publicUrl } from '../../platform/config.ts'
-import type { Db } from '../../platform/db/db.ts'
+import type { LoginVerify } from '../../identity/passkeys/schema.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
-import { MEMBER, OPERATOR } from '../../platform/events/events.ts'
 import { invalid } from '../../platform/http/errors.ts'
 import { addressIn } from '../../platform/http/request.ts'
 import type { EntranceRequest, Origin } from '../../platform/http/route.ts'
-import type { Id } from '../../platform/ids.ts'
 import { apiKeyHash } from '../../platform/security/api-key.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
-import { scopesOf } from '../../platform/security/roles/roles.ts'
-import { VERSION } from '../../platform/version.ts'
-import { arrive } from '../members/service.ts'
 import { fail } from './errors.ts'
-import { checkCsrf, checkOrigin, csrfTokenOf, SESSION_MS, tokenOf, tokensSent } from './request-checks.ts'
+import { begin, describe, enter, type Grant, NOBODY, noteAct, timesOf } from './known.ts'
+import { beginAsMember, beginByPasskey } from './member-sessions.ts'
 import type { Session, SignIn } from './schema.ts'
 import * as store from './store.ts'
-
-/** A session ends after this time without use. */
-const UNUSED_MS = 2 * 3_600_000
-/** That a session is in use is written down at most this often. */
-const TOUCH_MS = 60_000
-
-const timesOf = (deps: Pick<Deps, 'now'>) => {
-  const now = deps.now()
-  return { now, usedAfter: new Date(now.getTime() - UNUSED_MS) }
-}
-
-/** A valid session, with the requested tenant. */
-interface Known {
-  token: string
-  row: store.FoundSession
-  holder: KeyHolder
-  tenant: { id: Id<'ten'>; name: string; defaultAppId: Id<'app'> }
-}
-
-/**
- * The app that a member's session shows. A member who has some apps acts in one of them at a time, as a key that is bound to it
- * does, so that every endpoint holds them to it. @throws not_found for another one
- */
-function appOf({ member_app_ids: ids }: store.FoundSession, wanted: string | undefined): Id<'app'> | null {
-  if (ids === null) return null
-  const app = wanted === undefined ? ids[0] : ids.find((id) => id === wanted)
-  if (app === undefined) throw fail('not_found')
-  return app
-}
-
-/** A member as a caller. What belongs to a key belongs to the session and the app that it shows, such as idempotency keys. */
-function memberHolder(row: store.FoundSession, tenantId: Id<'ten'>, appId: Id<'app'> | null): KeyHolder {
-  const { member_id: id, role, verified_at: verifiedAt } = row
-  if (id === null || role === null || verifiedAt === null) throw fail('session_invalid')
-  const own = sha256(`${row.hash.toString('hex')} ${appId ?? ''}`).toString('hex', 0, 8)
-  return {
-    tenantId,
-    keyType: 'secret',
-    allowedOrigins: [],
-    keyId: `${MEMBER}${id}_${own}`,
-    name: row.member_name ?? '',
-    scopes: scopesOf(role),
-    appId,
-    allowedIps: [],
-    expiresAtMs: null,
-    member: { id, role, verifiedAtMs: verifiedAt.getTime() },
-  }
-}
-
-/** The caller that a session acts as: its key or member with their current rights, or the operator. */
-function holderOf(row: store.FoundSession, tenantId: Id<'ten'>, app: string | undefined): KeyHolder {
-  if (row.member_id !== null) return memberHolder(row, tenantId, appOf(row, app))
-  const common = { tenantId, keyType: 'secret', allowedOrigins: [] } as const
-  if (row.key_id === null) {
-    const keyId: Id<'key'> = `${OPERATOR}${row.hash.toString('hex', 0, 8)}`
-    return { ...common, keyId, name: 'Dashboard', scopes: ['*'], appId: null, allowedIps: [], expiresAtMs: null }
-  }
-  return {
-    ...common,
-    keyId: row.key_id,
-    name: row.key_name ?? '',
-    scopes: row.scopes ?? [],
-    appId: row.app_id,
-    allowedIps: row.allowed_ips ?? [],
-    expiresAtMs: row.key_ends_at?.getTime() ?? null,
-  }
-}
-
-const hasEnded = (row: store.FoundSession, now: Date) =>
-  (row.key_id !== null && (row.scopes === null || (row.key_ends_at !== null && row.key_ends_at <= now))) ||
-  (row.member_id !== null && row.role === null)
-
-/** The session of a token. @throws session_invalid, not_found (another tenant than it may show), ip_not_allowed */
-async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'headers' | 'address'>): Promise<Known> {
-  const hash = sha256(token)
-  const times = timesOf(deps)
-  const wanted = request.headers['x-halfkey-tenant']
-  const row = await store.findSession(deps.db, hash, wanted === undefined ? null : String(wanted), times)
-  if (row === undefined || hasEnded(row, times.now)) throw fail('session_invalid')
-  const { chosen_id: id, chosen_name: name, default_app_id: defaultAppId } = row
-  const isOthers = row.tenant_id !== null && row.tenant_id !== id
-  if (id === null || name === null || defaultAppId === null || isOthers) throw fail('not_found')
-  const app = request.headers['x-halfkey-app']
-  const holder = holderOf(row, id, app === undefined ? undefined : String(app))
-  if (holder.allowedIps.length > 0 && !addressIn(request.address, holder.allowedIps)) throw fail('ip_not_allowed')
-  if (times.now.getTime() - row.last_used_at.getTime() > TOUCH_MS) await store.touchSession(deps.db, hash, times.now)
-  return { token, row, holder, tenant: { id, name, defaultAppId } }
-}
-
-/** The checks of every call but the sign-in. @throws as `enterDashboard` */
-function enter(deps: Deps, request: EntranceRequest): Promise<Known> {
-  checkOrigin(deps.config, request)
-  const token = tokenOf(request.headers)
-  checkCsrf(request, token)
-  return know(deps, token, request)
-}
 
 /**
  * Who calls from the dashboard: the holder of the cookie's session, never an API key that is sent with it.
@@ -123,47 +20,10 @@ export async function enterDashboard(deps: Deps, request: EntranceRequest): Prom
   return (await enter(deps, request)).holder
 }
 
-async function describe(deps: Deps, { token, row, holder, tenant }: Known): Promise<Session> {
-  const { id, name, defaultAppId } = tenant
-  const { member } = holder
-  const ids = row.member_app_ids
-  return {
-    via: member === undefined ? (row.key_id === null ? 'link' : 'key') : 'member',
-    member:
-      member === undefined
-        ? null
-        : {
-            id: member.id,
-            name: row.member_name ?? '',
-            email: row.member_email ?? '',
-            role: member.role,
-            verifiedAt: new Date(member.verifiedAtMs).toISOString(),
-          },
-    apps: ids === null ? null : await store.listAppNames(deps.db, id, ids),
-    keyId: row.key_id,
-    keyName: row.key_name,
-    scopes: [...holder.scopes],
-    appId: holder.appId,
-    tenant: { id, name },
-    tenants: row.tenant_id === null ? await store.listTenantNames(deps.db) : [{ id, name }],
-    csrfToken: csrfTokenOf(token),
-    createdAt: row.created_at.toISOString(),
-    expiresAt: row.expires_at.toISOString(),
-    environment: deps.config.env,
-    publicUrl: publicUrl(deps.config),
-    version: VERSION,
-    defaultAppId: holder.appId ?? defaultAppId,
-  }
-}
-
 /** The session that a request comes with. @throws as `enterDashboard` */
 export async function getSession(deps: Deps, request: EntranceRequest): Promise<Session> {
   return describe(deps, await enter(deps, request))
 }
-
-type Grant = Pick<store.SessionRow, 'tenant_id' | 'key_id' | 'key_hash' | 'member_id' | 'verified_at'>
-
-const NOBODY = { key_id: null, key_hash: null, member_id: null, verified_at: null } as const
 
 /** @throws api_key_invalid, key_type_not_allowed, ip_not_allowed */
 async function grantOfKey(deps: Deps, key: string, address: string): Promise<Grant> {
@@ -175,70 +35,21 @@ async function grantOfKey(deps: Deps, key: string, address: string): Promise<Gra
 }
 
 /** The chosen way to sign in. @throws validation_failed */
-function readSignIn({ link, key }: SignIn): { link: string } | { key: string } {
-  if (link !== undefined && key === undefined) return { link }
-  if (key !== undefined && link === undefined) return { key }
-  throw invalid('link', 'Send either link or key.', 'required')
-}
-
-/** Begins the session and ends those that the browser had. In the audit log of the tenant that it shows first. */
-async function begin(tx: Db, deps: Deps, grant: Grant, request: EntranceRequest, origin: Origin): Promise<Known> {
-  const token = randomBytes(32).toString('base64url')
-  const now = deps.now()
-  for (const old of tokensSent(request.headers)) await store.deleteSession(tx, sha256(old))
-  await store.insertSession(tx, {
-    ...grant,
-    hash: sha256(token),
-    last_used_at: now,
-    expires_at: new Date(now.getTime() + SESSION_MS),
-    created_at: now,
-    version: 0,
-    mac: null,
-  })
-  const known = await know({ ...deps, db: tx }, token, request)
-  await noteAct(tx, deps, known, origin, 'dashboard.signed_in')
-  return known
-}
-
-function noteAct(
-  tx: Db,
-  deps: Deps,
-  { row, holder, tenant }: Known,
-  origin: Origin,
-  action: 'dashboard.signed_in' | 'dashboard.signed_out' | 'member.joined',
-): Promise<void> {
-  const cause = { caller: holder, origin }
-  return recordAuditOnly(tx, deps, {
-    tenantId: tenant.id,
-    appId: holder.appId,
-    action,
-    target: row.member_id ?? row.key_id ?? tenant.id,
-    cause,
-  })
-}
-
-/** @throws dashboard_link_invalid */
-async function beginAsMember(
-  tx: Db,
-  deps: Deps,
-  link: store.LinkRow,
-  request: EntranceRequest,
-  origin: Origin,
-): Promise<Known> {
-  const { tenant_id: tenantId, member_id: id } = link
-  const arrived =
-    tenantId !== null && id !== null && (await arrive(tx, deps, { tenantId, id, byInvitation: link.invites }))
-  if (!arrived) throw fail('dashboard_link_invalid')
-  const grant = { ...NOBODY, tenant_id: tenantId, member_id: id, verified_at: deps.now() }
-  const known = await begin(tx, deps, grant, request, origin)
-  if (arrived.hasJoined) await noteAct(tx, deps, known, origin, 'member.joined')
-  return known
+function readSignIn({ link, key, passkey }: SignIn): { link: string } | { key: string } | { passkey: LoginVerify } {
+  const ways = [
+    ...(link === undefined ? [] : [{ link }]),
+    ...(key === undefined ? [] : [{ key }]),
+    ...(passkey === undefined ? [] : [{ passkey }]),
+  ]
+  const [way, ...more] = ways
+  if (way === undefined || more.length > 0) throw invalid('link', 'Send either link, key or passkey.', 'required')
+  return way
 }
 
 /**
- * Begins a session by a link, which it uses up, or by a secret key. `token` is for the cookie and shown only here.
+ * Begins a session by a link, which it uses up, by a secret key, or by a member's passkey. `token` is for the cookie and shown only here.
  * @throws origin_not_allowed, validation_failed, dashboard_link_invalid, api_key_invalid, key_type_not_allowed,
- * ip_not_allowed, not_found (the tenant that was asked for)
+ * ip_not_allowed, passkey_invalid, passkey_challenge_over, not_found (the tenant that was asked for)
  */
 export async function signIn(
   deps: Deps,
@@ -247,6 +58,10 @@ export async function signIn(
   input: SignIn,
 ): Promise<{ token: string; session: Session }> {
   const by = readSignIn(input)
+  if ('passkey' in by) {
+    const known = await beginByPasskey(deps, request, origin, by.passkey)
+    return { token: known.token, session: await describe(deps, known) }
+  }
   const ofKey = 'key' in by ? await grantOfKey(deps, by.key, request.address) : undefined
   const known = await deps.db.tx(async (tx) => {
     if ('key' in by) return begin(tx, deps, ofKey as Grant, request, origin)

@@ -128,6 +128,20 @@ export async function touchSession(db: Db, hash: Buffer, now: Date): Promise<voi
   await db.run(sql`update dashboard_sessions set last_used_at = ${now} where hash = ${hash}`)
 }
 
+/** Notes that the member of a session has proved who they are, in the transaction that checked it. @returns whether there is one */
+export async function renewProof(tx: Db, hash: Buffer, now: Date): Promise<boolean> {
+  const before = await readRecord<SessionRow>(
+    tx,
+    DASHBOARD_SESSION_RECORD,
+    sql`select * from dashboard_sessions where hash = ${hash} for update`,
+  )
+  if (before === undefined) return false
+  const row = await resealed(tx, DASHBOARD_SESSION_RECORD, { ...before, verified_at: now })
+  await tx.run(sql`update dashboard_sessions set ${change(row, 'verified_at version mac')} where hash = ${hash}`)
+  tx.afterCommit(() => tx.records.committed(DASHBOARD_SESSION_RECORD, row as object as RecordRow))
+  return true
+}
+
 /** Ends a session. @returns whether there was one */
 export async function deleteSession(tx: Db, hash: Buffer): Promise<boolean> {
   return (await tx.run(sql`delete from dashboard_sessions where hash = ${hash}`)) > 0

@@ -285,6 +285,22 @@ describe('a session follows its member', () => {
     expect((await page.call('GET', '/session')).body.data.member.role).toBe('support')
   })
 
+  test('a read that waits ends with the right to it', async () => {
+    const own = await service.newTenant()
+    const { id, page } = await as('developer', own)
+    await own.post('/users', {})
+    const feed = (await eventually('the feed has the user', async () => {
+      const { data } = (await page.call('GET', '/events?last=1')).body
+      return data.events.length > 0 && data
+    })) as { nextCursor: string }
+    const waiting = page.call('GET', `/events?wait=20&after=${encodeURIComponent(feed.nextCursor)}`)
+    expect((await own.patch(`/members/${id}`, { role: 'viewer' })).status).toBe(200)
+    const { body } = await own.post('/users', { email: `${newId('job')}@example.com` })
+    const answer = await waiting
+    expect([401, 403]).toContain(answer.status)
+    expect(answer.text).not.toContain(body.data.id)
+  })
+
   test('an answer that was kept for a repeat is not given to a lesser role', async () => {
     const own = await service.newTenant()
     const { id, page } = await as('admin', own)
@@ -417,7 +433,11 @@ describe('what support and viewers do not see', () => {
   test('is every secret: keys, webhooks, and the fixed codes of test addresses', async () => {
     const own = await service.newTenant()
     await own.patch(`/apps/${own.appId}`, {
-      email: { testCodes: [{ email: 'review@example.com', code: '123456' }] },
+      email: {
+        testCodes: [{ email: 'review@example.com', code: '123456' }],
+        webhookUrl: 'https://mail.example.com/hook?token=s3cr3t',
+        webhookSecret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+      },
     })
     for (const role of ['viewer', 'support'] as const) {
       const { page } = await as(role, own)
@@ -426,7 +446,7 @@ describe('what support and viewers do not see', () => {
       for (const path of ['/apps', `/apps/${own.appId}`]) {
         const answer = await page.call('GET', path)
         expect(answer.status).toBe(200)
-        expect(answer.text, path).not.toContain('123456')
+        expect(answer.text, path).not.toMatch(/123456|s3cr3t/)
       }
     }
     expect((await own.get(`/apps/${own.appId}`)).text).toContain('123456')

@@ -13,6 +13,7 @@ export const MEMBER_RECORD = defineRecord({
     role: 'text',
     app_ids: 'texts',
     status: 'text',
+    passkeys: 'texts',
   },
   notAuthority: {
     name: 'shown only',
@@ -22,4 +23,32 @@ export const MEMBER_RECORD = defineRecord({
     created_at: 'shown only',
     updated_at: 'shown only',
   },
+})
+
+/** The MAC of a member's passkey: which key proves who somebody is. */
+export const MEMBER_PASSKEY_RECORD = defineRecord({
+  name: 'member_passkey',
+  table: 'member_passkeys',
+  key: ['id'],
+  versioned: false,
+  alwaysSealed: true,
+  columns: { member_id: 'text', credential_id: 'bytes', public_key: 'bytes', rp_id: 'text', device_type: 'text' },
+  notAuthority: {
+    sign_count: "a lower one helps only somebody who has a copy of the authenticator's private key",
+    name: 'shown only',
+    last_used_at: 'shown only',
+    created_at: 'shown only',
+  },
+})
+
+/** The MAC of a challenge for a passkey: an answer counts for this challenge, once. */
+export const MEMBER_CHALLENGE_RECORD = defineRecord({
+  name: 'member_challenge',
+  table: 'member_challenges',
+  key: ['id'],
+  owner: 'none',
+  versioned: false,
+  alwaysSealed: true,
+  columns: { kind: 'text', challenge: 'text', rp_id: 'text', holder: 'text', expires_at: 'time' },
+  notAuthority: {},
 })

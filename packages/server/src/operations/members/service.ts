@@ -85,6 +85,7 @@ async function invite(
     role: input.role,
     app_ids: appIds,
     status: 'invited',
+    passkeys: [],
     invited_by: by.name,
     last_signed_in_at: null,
     removed_at: null,

@@ -26,6 +26,7 @@ export interface MemberRow extends Versioned {
   role: Role
   app_ids: Id<'app'>[] | null
   status: Member['status']
+  passkeys: Id<'pky'>[]
   invited_by: string | null
   last_signed_in_at: Date | null
   removed_at: Date | null
@@ -116,7 +117,9 @@ export async function isLastOwner(tx: Db, { tenant_id: tenantId, id, role, statu
 /** Stores a change, in the transaction that holds the member. */
 export async function updateMember(tx: Db, before: MemberRow): Promise<MemberRow> {
   const row = await resealed(tx, MEMBER_RECORD, before)
-  await tx.run(update('members', row, 'name role app_ids status last_signed_in_at removed_at updated_at version mac'))
+  await tx.run(
+    update('members', row, 'name role app_ids status passkeys last_signed_in_at removed_at updated_at version mac'),
+  )
   tx.afterCommit(() => tx.records.committed(MEMBER_RECORD, row as object as RecordRow))
   return row
 }

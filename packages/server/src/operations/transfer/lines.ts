@@ -46,6 +46,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'event_types',
   'ledger_chain',
   'ledger_heads',
+  'member_passkeys',
   'members',
   'subscribers',
   'used_tokens',

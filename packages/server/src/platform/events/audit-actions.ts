@@ -30,6 +30,8 @@ const AUDIT_ONLY_ACTIONS = [
   'member.updated',
   'member.removed',
   'member.link_created',
+  'member.passkey_added',
+  'member.passkey_removed',
   'dashboard.signed_in',
   'dashboard.signed_out',
   'passkey.renamed',

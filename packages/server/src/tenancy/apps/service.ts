@@ -45,10 +45,10 @@ async function spread(tx: Db, deps: Deps): Promise<void> {
   })
 }
 
-/** An app as a caller may see it: members who may not change it do not see the fixed codes, which sign somebody in. */
+/** An app as a caller may see it: members who may not change it do not see what often is or contains a secret. */
 function shownTo({ member, scopes }: Caller, app: App): App {
   if (member === undefined || allows(scopes, 'apps:write')) return app
-  return { ...app, email: { ...app.email, testCodes: [] } }
+  return { ...app, email: { ...app.email, testCodes: [], webhookUrl: null } }
 }
 
 /** A page of the apps that the key can see, newest first. */
