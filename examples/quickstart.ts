@@ -136,7 +136,8 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
   say('Sign-up', `${user.id} (${user.email}), created by the server; for sign-in see docs/sign-in.md`)
 
   const ada = createClient({ baseUrl, apiKey, userId: user.id })
-  const wallet = await ada.wallet.create()
+  // The tokens below are those of the embedded ledger, which may not be the one for new wallets here.
+  const wallet = await ada.wallet.create({ ledger: 'embedded' })
   say('Wallet', `${wallet.id}, custody ${wallet.custody}, ${wallet.status}`)
 
   const { contractId, issuer, symbol, amount } = await server.dev.faucet({

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { settingsFile, settingsOf } from '../../server/test/canton/canton.fixture.ts'
+import { SimulatedParticipant } from '../../server/test/canton/participant.ts'
 import { childEnvironment } from '../../server/test/harness/environment.ts'
 import { eventually, startService } from '../../server/test/harness/harness.ts'
 import { createClient } from '../src/client.ts'
@@ -97,6 +99,18 @@ test('the quick start runs all steps on a running service, and leaves event and 
     expect((await client.webhooks.deliveries.list(webhook?.id ?? '')).total).toBe(2)
   } finally {
     await service.stop()
+  }
+})
+
+test('the quick start runs all steps where new wallets are on Canton', async () => {
+  const participant = await new SimulatedParticipant().start()
+  const service = await startService({ HALFKEY_LEDGERS: `canton:${settingsFile(settingsOf(participant))}` })
+  try {
+    const { key } = await service.newTenant()
+    expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }), true)
+  } finally {
+    await service.stop()
+    await participant.stop()
   }
 })
 

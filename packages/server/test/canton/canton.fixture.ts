@@ -7,7 +7,8 @@ import { reconcileTransactions } from '../../src/delegation/remote/reconcile.ts'
 import { onboardWallets } from '../../src/wallets/onboarding/onboarding.ts'
 import { type Service, startService, type Tenant } from '../harness/harness.ts'
 import { COIN, MEMO } from './daml.ts'
-import { PARTICIPANT, SimulatedParticipant, SYNCHRONIZER, USER_ID } from './participant.ts'
+import { PARTICIPANT, SimulatedParticipant } from './participant.ts'
+import { SYNCHRONIZER, USER_ID } from './sequenced.ts'
 
 /** A party that is on another participant. */
 export const ISSUER = `issuer::1220${'1e'.repeat(32)}`

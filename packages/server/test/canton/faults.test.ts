@@ -6,7 +6,8 @@ import { expectError } from '../harness/envelope.ts'
 import type { Tenant } from '../harness/harness.ts'
 import { BOB, type CantonService, newCantonHolder, newScene, pay, type Scene, startCanton } from './canton.fixture.ts'
 import { COIN } from './daml.ts'
-import { type Fault, USER_ID } from './participant.ts'
+import type { Fault } from './participant.ts'
+import { USER_ID } from './sequenced.ts'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS

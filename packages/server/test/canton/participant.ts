@@ -5,36 +5,18 @@ import type { AddressInfo } from 'node:net'
 import { encodeModel, type Model } from '../../../keys/test/canton/model.ts'
 import { secondOpinion } from '../../../keys/test/canton/second-opinion.ts'
 import type { PartyToParticipantModel } from '../../../keys/test/canton/topology-model.ts'
-import { type Contract, type Interpreted, interpret, type JsonCommand, mint, Refused } from './daml.ts'
+import { type Interpreted, interpret, type JsonCommand, Refused } from './daml.ts'
 import { type CheckBody, openDescription } from './openapi.ts'
+import { type Body, SimulatedLedger, SYNCHRONIZER, TooLarge, USER_ID } from './sequenced.ts'
 import { fingerprint, isSigned, multiHash, topologyOf } from './topology.ts'
 
-export const SYNCHRONIZER = `sync::1220${'5c'.repeat(32)}`
 export const PARTICIPANT = `node::1220${'9a'.repeat(32)}`
-export const USER_ID = 'halfkey'
 
 /** How a request goes wrong: its question or its answer is lost, nobody answers, or the participant says something else. */
 export type Fault = 'lose_before' | 'lose_after' | 'hang' | { status: number; body: unknown }
 
-interface Completion {
-  offset: number
-  party: string
-  value: Record<string, unknown>
-}
-
-interface Submission {
-  key: string
-  party: string
-  commandId: string
-  submissionId: string
-  model: Model
-  interpreted: Interpreted
-}
-
-type Body = Record<string, unknown>
-
 /** A participant that is strict, and fails as it is told to. Nothing that is sent to it is believed. */
-export class SimulatedParticipant {
+export class SimulatedParticipant extends SimulatedLedger {
   /** Of each path, how the next requests go wrong; null for one that does not. */
   next: Record<string, (Fault | null)[]> = {}
   always: Record<string, Fault> = {}
@@ -51,28 +33,11 @@ export class SimulatedParticipant {
   lieAboutTopology: ((hosting: PartyToParticipantModel) => void) | null = null
   /** Answered instead of the prepared transaction's hash. */
   lieAboutHash: Buffer | null = null
-  /** What is submitted waits until `sequence`. */
-  isHeld = false
-  /** How many of the next submissions lose against another transaction that uses the same contract at that moment. */
-  locked = 0
   /** The access tokens that are accepted; null: none is asked for. */
   tokens: Set<string> | null = null
   tokensIssued = 0
-  /** Completions a request may have at most; more are refused with 413. */
-  completionsMax = 200
-  prunedUpTo = 0
-  /** Whether the time of the synchronizer is told when nothing happens. */
-  tellsTime = true
-  now: () => Date = () => new Date()
   url = ''
 
-  readonly parties = new Map<string, Buffer>()
-  readonly contracts = new Map<string, Contract>()
-  #archived = new Set<string>()
-  #offset = 0
-  #completions: Completion[] = []
-  #inFlight: Submission[] = []
-  #accepted = new Set<string>()
   readonly #generated = new Map<string, { party: string; key: Buffer }>()
   readonly #prepared = new Map<string, { model: Model; interpreted: Interpreted }>()
   readonly #check: CheckBody | undefined = openDescription()
@@ -104,63 +69,6 @@ export class SimulatedParticipant {
       scheme: 'V3',
     })
     this.sequence()
-  }
-
-  /** Puts a contract on the ledger. @returns its id */
-  mint(templateId: string, fields: Record<string, unknown>): string {
-    return this.#add(mint(templateId, fields)).contractId
-  }
-
-  /** The active contracts of a template whose fields have these values. */
-  active(templateId: string, fields: Record<string, unknown>): Contract[] {
-    return [...this.contracts.values()].filter(
-      (each) =>
-        each.templateId === templateId &&
-        !this.#archived.has(each.contractId) &&
-        Object.entries(fields).every(([name, value]) => each.fields[name] === value),
-    )
-  }
-
-  /** How many submissions were accepted or rejected, by their outcome. */
-  outcomes(): { accepted: number; rejected: number } {
-    const accepted = this.#completions.filter(({ value }) => value.updateId !== '').length
-    return { accepted, rejected: this.#completions.length - accepted }
-  }
-
-  /** Decides on all that was submitted and held. */
-  sequence(): void {
-    for (const submission of this.#inFlight.splice(0)) this.#decide(submission)
-  }
-
-  /** Loses what was submitted and held: it was never sequenced, and nobody is told. */
-  loseHeld(): void {
-    this.#inFlight = []
-  }
-
-  /** Makes the next submission of a command wait for, or fail by, another one that uses its contract. */
-  archive(contractId: string): void {
-    this.#archived.add(contractId)
-  }
-
-  /** Restored from a backup: offsets are given anew, from a lower one on. */
-  restore(): void {
-    let offset = 0
-    this.#completions = this.#completions.map((each) => {
-      offset += 1
-      return { ...each, offset, value: { ...each.value, offset } }
-    })
-    this.#offset = offset
-  }
-
-  #micros(at = this.now()): string {
-    return `${at.getTime()}000`
-  }
-
-  #add(made: Omit<Contract, 'offset' | 'createdAt'>): Contract {
-    this.#offset += 1
-    const contract = { ...made, offset: this.#offset, createdAt: this.#micros() }
-    this.contracts.set(contract.contractId, contract)
-    return contract
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -221,9 +129,9 @@ export class SimulatedParticipant {
       case '/v2/interactive-submission/execute':
         return this.#execute(body)
       case '/v2/commands/completions':
-        return this.#readCompletions(body, query)
+        return this.readCompletions(body, query)
       case '/v2/state/active-contracts':
-        return this.#activeContracts(body)
+        return this.activeContracts(body)
       default:
         throw new Refused('NOT_FOUND', 11, path)
     }
@@ -236,7 +144,7 @@ export class SimulatedParticipant {
       return {
         connectedSynchronizers: this.synchronizers.map((id) => ({ synchronizerAlias: 'sync', synchronizerId: id })),
       }
-    if (path === '/v2/state/ledger-end') return { offset: this.#offset, synchronizerTimes: this.#times() }
+    if (path === '/v2/state/ledger-end') return { offset: this.end, synchronizerTimes: this.times() }
     if (path === '/v2/state/latest-pruned-offsets') return { participantPrunedUpToInclusive: this.prunedUpTo }
     if (path.startsWith('/v2/parties/')) {
       const party = decodeURIComponent(path.slice('/v2/parties/'.length))
@@ -244,12 +152,6 @@ export class SimulatedParticipant {
       return { partyDetails: [{ party, isLocal: true }] }
     }
     throw new Refused('NOT_FOUND', 11, path)
-  }
-
-  #times() {
-    return this.tellsTime && !this.isHeld
-      ? [{ synchronizerId: SYNCHRONIZER, recordTime: this.now().toISOString() }]
-      : []
   }
 
   #generate(body: Body) {
@@ -309,8 +211,7 @@ export class SimulatedParticipant {
     if (!/^[\w#:\-/ ]{1,255}$/.test(commandId)) throw new Refused('INVALID_FIELD', 8, 'commandId')
     if (synchronizerId !== SYNCHRONIZER || userId !== USER_ID || !hashingSchemeVersion.endsWith(this.scheme))
       throw new Refused('INVALID_ARGUMENT', 8, 'synchronizer, user or hashing scheme')
-    const find = (id: string) => (this.#archived.has(id) ? undefined : this.contracts.get(id))
-    const interpreted = interpret(command, party, find)
+    const interpreted = interpret(command, party, (id) => this.find(id))
     const model: Model = {
       transaction: interpreted.transaction,
       metadata: {
@@ -318,13 +219,13 @@ export class SimulatedParticipant {
         synchronizer_id: SYNCHRONIZER,
         mediator_group: 0,
         transaction_uuid: randomUUID(),
-        preparation_time: this.#micros(),
+        preparation_time: this.micros(),
         input_contracts: interpreted.inputs.map((each) => ({
           v1: each.create,
           created_at: each.createdAt,
           event_blob: randomBytes(8).toString('hex'),
         })),
-        max_record_time: this.#micros(new Date(maxRecordTime)),
+        max_record_time: this.micros(new Date(maxRecordTime)),
       },
     }
     this.lie?.(model)
@@ -356,107 +257,10 @@ export class SimulatedParticipant {
     requireSignature(signed.signatures, this.parties.get(party) as Buffer, secondOpinion(model, this.scheme))
     const { command_id: commandId } = model.metadata.submitter_info
     const key = `${userId} ${party} ${commandId}`
-    if (this.#inFlight.some((each) => each.key === key))
-      throw new Refused('SUBMISSION_ALREADY_IN_FLIGHT', 2, 'The submission is already in flight')
-    if (this.#accepted.has(key)) throw new Refused('DUPLICATE_COMMAND', 10, 'A command with the given id was accepted')
-    this.#inFlight.push({ key, party, commandId, submissionId, model, interpreted })
-    if (!this.isHeld) this.sequence()
+    this.submit({ key, party, commandId, submissionId, model, interpreted })
     return {}
   }
-
-  /** The synchronizer's verdict. */
-  #decide({ key, party, commandId, submissionId, model, interpreted }: Submission): void {
-    const isTooLate = BigInt(this.#micros()) > BigInt(model.metadata.max_record_time ?? '0')
-    const isGone = interpreted.inputs.some(({ contractId }) => this.#archived.has(contractId))
-    const isLocked = !isTooLate && !isGone && this.locked > 0
-    if (isLocked) this.locked -= 1
-    const why = isTooLate
-      ? 'NOT_SEQUENCED_TIMEOUT(2,0): Transaction was not sequenced within the pre-defined max sequencing time'
-      : isGone
-        ? 'LOCAL_VERDICT_INACTIVE_CONTRACTS(9,0): Rejected transaction is referring to inactive contracts'
-        : isLocked
-          ? 'LOCAL_VERDICT_LOCKED_CONTRACTS(2,0): Rejected transaction is referring to locked contracts'
-          : null
-    if (why === null) {
-      this.#accepted.add(key)
-      for (const id of interpreted.consumed) this.#archived.add(id)
-      for (const made of interpreted.made) this.#add(made)
-    }
-    this.complete({ party, commandId, submissionId, why })
-  }
-
-  /** Tells of an outcome, also of one that there never was. */
-  complete({
-    party,
-    commandId,
-    submissionId,
-    why,
-  }: {
-    party: string
-    commandId: string
-    submissionId: string
-    why: string | null
-  }): void {
-    this.#offset += 1
-    const value = {
-      commandId,
-      userId: USER_ID,
-      actAs: [party],
-      submissionId,
-      offset: this.#offset,
-      updateId: why === null ? `1220${createHash('sha256').update(`${commandId}${this.#offset}`).digest('hex')}` : '',
-      ...(why === null ? {} : { status: { code: 9, message: why, details: [] } }),
-      synchronizerTime: { synchronizerId: SYNCHRONIZER, recordTime: this.now().toISOString() },
-    }
-    this.#completions.push({ offset: this.#offset, party, value })
-  }
-
-  #readCompletions(body: Body, query: URLSearchParams) {
-    const { parties, beginExclusive, userId } = body as { parties: string[]; beginExclusive: number; userId: string }
-    if (beginExclusive > this.#offset) throw new Refused('OFFSET_AFTER_LEDGER_END', 12, 'the offset is after the end')
-    if (beginExclusive < this.prunedUpTo) throw new Refused('PARTICIPANT_PRUNED_DATA_ACCESSED', 9, 'it was pruned')
-    const limit = Number(query.get('limit') ?? this.completionsMax)
-    const found = this.#completions.filter(
-      ({ offset, party, value }) =>
-        offset > beginExclusive && offset > this.prunedUpTo && parties.includes(party) && value.userId === userId,
-    )
-    if (Math.min(found.length, limit) > this.completionsMax) throw new TooLarge()
-    return found.slice(0, limit).map(({ value }) => ({ completionResponse: { Completion: { value } } }))
-  }
-
-  #activeContracts(body: Body) {
-    const { filtersByParty } = (body as { eventFormat: { filtersByParty: Record<string, { cumulative: Body[] }> } })
-      .eventFormat
-    const [party = ''] = Object.keys(filtersByParty)
-    const templates = filtersByParty[party]?.cumulative.map(
-      (each) =>
-        (each as { identifierFilter: { TemplateFilter: { value: { templateId: string } } } }).identifierFilter
-          .TemplateFilter.value.templateId,
-    )
-    return [...this.contracts.values()]
-      .filter((each) => templates?.includes(each.templateId) && each.create.stakeholders.includes(party))
-      .filter((each) => !this.#archived.has(each.contractId))
-      .map((each) => ({
-        workflowId: '',
-        contractEntry: {
-          JsActiveContract: {
-            synchronizerId: SYNCHRONIZER,
-            reassignmentCounter: 0,
-            createdEvent: {
-              offset: each.offset,
-              contractId: each.contractId,
-              templateId: each.templateId,
-              createArgument: each.fields,
-              signatories: each.create.signatories,
-              observers: each.create.stakeholders.filter((one) => !each.create.signatories.includes(one)),
-            },
-          },
-        },
-      }))
-  }
 }
-
-class TooLarge extends Error {}
 
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
