@@ -4,6 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { bundle, gzipBytes } from '../../sdk/test/bundle.ts'
+
+/** What docs/ledgers/canton.md promises that the entry of Canton adds to a bundle, compressed. */
+const CANTON_BYTES_MAX = 10_000
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
@@ -32,6 +36,24 @@ describe('the package', () => {
       expect(code(name), name).not.toMatch(
         /['"]node:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/,
       )
+  })
+
+  test('loads nothing of Canton with its main entry, and little with the entry of Canton', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'halfkey-keys-'))
+    try {
+      const [main, canton] = ['src/index.ts', 'src/canton/index.ts'].map((name) => `'${join(ROOT, name)}'`)
+      const sizeOf = async (code: string) => {
+        writeFileSync(join(folder, 'entry.js'), code)
+        return bundle(join(folder, 'entry.js'), { external: ['crypto'] })
+      }
+      const alone = await sizeOf(`export * from ${main}`)
+      const both = await sizeOf(`export * from ${main}; export * as canton from ${canton}`)
+      expect(both).toContain('topology_mismatch')
+      expect(alone).not.toContain('topology_mismatch')
+      expect(gzipBytes(both) - gzipBytes(alone)).toBeLessThan(CANTON_BYTES_MAX)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   test('does not write to the console', () => {

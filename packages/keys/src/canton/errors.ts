@@ -10,6 +10,10 @@ export type CantonErrorCode =
   | 'changed'
   /** A topology says something else than what the wallet's owner is to sign. */
   | 'topology_mismatch'
+  /** A transaction does something else than what was asked for. */
+  | 'not_asked'
+  /** The service names another hash than that of the bytes. */
+  | 'hash_mismatch'
 
 /** A refusal. Nothing of what was refused may be signed. */
 export class CantonError extends Error {

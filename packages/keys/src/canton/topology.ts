@@ -84,6 +84,20 @@ export function checkOnboarding(transactions: readonly Uint8Array[], expected: E
   return multiHashOf(transactions)
 }
 
+/**
+ * The participants that topology transactions name for their party, so that a person can be asked about them: `checkOnboarding` says
+ * whether the transactions do nothing else. @throws CantonError `topology_mismatch`, `malformed`, `unsupported`, `too_large`
+ */
+export function hostsIn(transactions: readonly Uint8Array[]): Host[] {
+  const mappings = transactions.map((each) => readTopology(each).mapping)
+  const hosting = only(mappings, 'partyToParticipant') ?? mismatch('the party has no participant')
+  return hosting.participants.map(({ uid, permission }) =>
+    permission === 'confirmation' || permission === 'observation'
+      ? { uid, permission }
+      : mismatch('a participant may act for the party by itself'),
+  )
+}
+
 function checkHosting(hosting: PartyToParticipant, expected: ExpectedOnboarding): void {
   const { party, hosts, threshold } = expected
   if (hosting.party !== party) mismatch('the transactions are about another party')

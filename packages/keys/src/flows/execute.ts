@@ -10,8 +10,8 @@ import { type HeldShare, namespaceOf } from './held-share.ts'
 
 const DIGEST_TAG = utf8('halfkey/transaction-digest/v1\0')
 
-/** The bytes of a prepared transaction, from base64. */
-function bytesOf(base64: string): Bytes {
+/** The bytes of base64. @throws DOMException `InvalidCharacterError` */
+export function bytesOf(base64: string): Bytes {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
 }
 
@@ -41,6 +41,30 @@ export const readCommitments = ({ index, hiding, binding }: WireCommitments) => 
   hiding: fromHex(hiding),
   binding: fromHex(binding),
 })
+
+/** The service's part of a signature, as the API writes it: hex. */
+interface WirePart {
+  serverCommitments: WireCommitments | null
+  serverSignatureShare: string | null
+}
+
+/**
+ * Makes a whole signature of this side's share and the service's part, hex. @throws ShareError share_invalid with index 1 if the
+ * service's part is invalid, protocol_violated if there is none
+ */
+export function signTogether(
+  { share, sharing }: HeldShare,
+  { nonces, commitments }: ReturnType<typeof commitNonces>,
+  { serverCommitments, serverSignatureShare }: WirePart,
+  message: Uint8Array,
+): string {
+  if (serverCommitments === null || serverSignatureShare === null || serverCommitments.index !== HOLDER_INDEX.server)
+    throw new ShareError('protocol_violated', 'The service returned no part of the signature.')
+  const signing = { sharing, commitments: [readCommitments(serverCommitments), commitments], message }
+  const mine = signShare(signing, share, nonces)
+  const theirs = { index: serverCommitments.index, value: fromHex(serverSignatureShare) }
+  return toHex(aggregate(signing, [theirs, mine]))
+}
 
 /** What to execute with a share and the service. */
 export interface SharedExecution<Command> {
@@ -196,8 +220,7 @@ export async function executeShared<Command, Execution extends WireExecution>(
       'protocol_violated',
       '`digestOf` requires `approve`: give a function that checks what is signed.',
     )
-  const { share, sharing } = held
-  const { nonces, commitments } = commitNonces(share, [utf8(canonicalJson({ sessionId, commandId, commands }))])
+  const { nonces, commitments } = commitNonces(held.share, [utf8(canonicalJson({ sessionId, commandId, commands }))])
   const asked = await api.delegatedSessions.execute(sessionId, {
     commandId,
     commands,
@@ -205,17 +228,11 @@ export async function executeShared<Command, Execution extends WireExecution>(
   })
   const request = asked.signingRequest
   if (asked.status !== 'signature_required' || request === null) return asked
-  const { serverCommitments, serverSignatureShare } = request
-  if (serverCommitments === null || serverSignatureShare === null || serverCommitments.index !== HOLDER_INDEX.server)
-    throw new ShareError('protocol_violated', 'The service returned no part of the signature.')
   const bytes = bytesOf(request.preparedTransaction)
   const { publicKey, tenantId } = held
   if (approve === undefined) requireAsked(bytes, { sessionId, commandId, commands, publicKey, tenantId })
   else await approve(request.preparedTransaction)
   const message = await (digestOf ?? transactionDigest)(bytes)
-  const signing = { sharing, commitments: [readCommitments(serverCommitments), commitments], message }
-  const mine = signShare(signing, share, nonces)
-  const theirs = { index: serverCommitments.index, value: fromHex(serverSignatureShare) }
-  const signature = toHex(aggregate(signing, [theirs, mine]))
+  const signature = signTogether(held, { nonces, commitments }, request, message)
   return api.delegatedSessions.execute(sessionId, { signingRequestId: request.id, signature })
 }

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { LfCreate, LfExercise, Model } from '../../../keys/test/canton/model.ts'
+import type { LfCreate, Model } from '../../../keys/test/canton/model.ts'
 import type { PartyToParticipantModel } from '../../../keys/test/canton/topology-model.ts'
 import { expectStatus, newSession } from '../../src/delegation/delegated.fixture.ts'
 import { onboardWallets } from '../../src/wallets/onboarding/onboarding.ts'
@@ -7,6 +7,7 @@ import { expectError } from '../harness/envelope.ts'
 import type { Tenant } from '../harness/harness.ts'
 import { BOB, type CantonService, coins, newCantonHolder, newScene, pay, startCanton } from './canton.fixture.ts'
 import { COIN, MEMO, RELAY } from './daml.ts'
+import { addBelow, EVE, madeBy, NEW_ID, nodeOf, rootOf, set } from './forged.ts'
 
 let service: CantonService
 let tenant: Tenant
@@ -16,26 +17,6 @@ beforeAll(async () => {
 })
 afterEach(() => service.participant.heal())
 afterAll(() => service.stop())
-
-/** Of a contract that nobody asked for. */
-const NEW_ID = `00${'fe'.repeat(32)}`
-const EVE = `eve::1220${'e0'.repeat(32)}`
-const nodeOf = <T>({ nodes }: Model['transaction'], at: number): T => (nodes[at] as { v1: unknown }).v1 as T
-const rootOf = ({ transaction }: Model) => nodeOf<{ exercise: LfExercise }>(transaction, 0).exercise
-const madeBy = ({ transaction }: Model) => nodeOf<{ create: LfCreate }>(transaction, 1).create
-
-/** Sets a field of a record. */
-function set(value: object, label: string, to: object): void {
-  const { fields } = (value as { record: { fields: { label: string; value: object }[] } }).record
-  for (const field of fields) if (field.label === label) field.value = to
-}
-
-/** Puts one more node below the root. */
-function addBelow(model: Model, node: Model['transaction']['nodes'][number]['v1']): void {
-  model.transaction.nodes.push({ node_id: '9', v1: node })
-  model.transaction.node_seeds.push({ node_id: 9, seed: '77'.repeat(32) })
-  rootOf(model).children.push('9')
-}
 
 const LIES: [what: string, lie: (model: Model) => unknown, status: number][] = [
   ['for another party', ({ metadata }) => (metadata.submitter_info.act_as = [EVE]), 409],
