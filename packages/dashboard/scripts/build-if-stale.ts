@@ -1,4 +1,4 @@
-// Builds the dashboard and the portal into the server package, unless what is there was made of these very sources. `npm ci` and
+// Builds the dashboard, the portal and the hosted page's keys into the server package, unless what is there was made of these very sources. `npm ci` and
 // `npm start` call it, so that a fresh clone, and a pulled one, show the pages that belong to their server. A service
 // starts without its dashboard rather than not at all: `--or-go-on` only says that the build failed.
 import { spawnSync } from 'node:child_process'
@@ -15,11 +15,12 @@ const SOURCES = [
   'packages/dashboard/src/**/*.*',
   'packages/server/assets/brand/*',
   'packages/sdk/src/**/*.ts',
+  'packages/keys/src/**/*.ts',
   'examples/receivers/*',
 ]
-/** What is built: the dashboard, and the portal of apps' customers. */
-const CONFIGS = ['vite.config.ts', 'vite.portal.config.ts']
-const PAGES = ['dashboard', 'portal']
+/** What is built: the dashboard, the portal of apps' customers, and what signs on the hosted page. */
+const CONFIGS = ['vite.config.ts', 'vite.portal.config.ts', 'vite.keys.config.ts']
+const BUILT = ['dashboard/index.html', 'portal/index.html', 'keys/keys.js']
 /** Nothing of it is left in what is built, and it may not be generated yet. */
 const TYPES = 'packages/sdk/src/api.gen.ts'
 
@@ -32,7 +33,7 @@ function digest(): string {
 
 /** What the pages were built from; null if one is not there. */
 function built(): string | null {
-  if (!PAGES.every((page) => existsSync(join(ROOT, 'packages/server/assets', page, 'index.html')))) return null
+  if (!BUILT.every((file) => existsSync(join(ROOT, 'packages/server/assets', file)))) return null
   try {
     return readFileSync(STAMP, 'utf8')
   } catch {

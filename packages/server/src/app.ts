@@ -155,15 +155,33 @@ export const plainRoutes: readonly PlainRoute[] = [
 const SIGN_IN_PAGE_CALLS =
   /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?|GET \/approvals\/:id|POST \/approvals\/:id\/(approve|deny))$/
 
+/** What its page of the user's wallet needs besides. */
+const WALLET_PAGE_CALLS = new Set([
+  'GET /users/me/wallet',
+  'GET /wallets/:id/onboarding',
+  'POST /wallets/:id/onboarding',
+  'GET /mpc/config',
+  'POST /mpc/dkg',
+  'POST /mpc/dkg/:id/round2',
+  'POST /mpc/dkg/:id/confirm',
+  'POST /mpc/challenge',
+  'POST /mpc/recover',
+  'GET /mpc/shares/:walletId',
+  'POST /mpc/shares',
+  'POST /delegated-sessions',
+  'DELETE /delegated-sessions/:id',
+  'POST /delegated-sessions/:id/execute',
+])
+
+const isForHostedPage = ({ method, path }: Route) =>
+  SIGN_IN_PAGE_CALLS.test(`${method} ${path}`) || WALLET_PAGE_CALLS.has(`${method} ${path}`)
+
 /** Ways in for pages of our own, and for agents. */
 export function entrancesOf(config: Config): readonly Entrance[] {
   return [
     {
       base: '/signin/api',
-      routes: [
-        ...signInPageRoutes,
-        ...routes.filter((route) => SIGN_IN_PAGE_CALLS.test(`${route.method} ${route.path}`)),
-      ],
+      routes: [...signInPageRoutes, ...routes.filter(isForHostedPage)],
       limit: 'publishable',
       enter: enterFromPage,
     },

@@ -7,6 +7,7 @@ import { endSession } from './session.js'
 import { showSignIn } from './sign-in.js'
 import { withStepUp } from './step-up.js'
 import { button, notice, runner } from './ui.js'
+import { showWallet } from './wallet.js'
 
 /** Schemes that would run what they carry instead of leading somewhere. */
 const NEVER_OPENED = new Set(['javascript:', 'data:', 'blob:', 'vbscript:', 'file:', 'about:'])
@@ -29,6 +30,7 @@ export function signedIn(page, result) {
 /** @param {import('./page.js').Page} page */
 export function goOn(page) {
   if (page.config.approval !== null) showApproval(page)
+  else if (page.config.wallet) showWallet(page)
   else if (page.config.redirect === null) showAccount(page)
   else showReturning(page)
 }

@@ -10,6 +10,14 @@ const webauthn = globalThis.SimpleWebAuthnBrowser
 /** Challenges live five minutes; one that waits for autofill is renewed before. */
 const AUTOFILL_RENEWAL_MS = 4 * 60_000
 
+/**
+ * The passkey that signed the person in on this page, if one did.
+ * @type {{ credentialId: string, rpId: string } | null}
+ */
+let used = null
+
+export const usedPasskey = () => used
+
 /** Whether this browser can use passkeys at all. */
 export const passkeysWork = () => webauthn?.browserSupportsWebAuthn() === true
 
@@ -24,7 +32,7 @@ const FAILURES = {
  * What a ceremony threw, sorted by the DOM exception's name (WebAuthn L3, sections 5.1.3 and 5.1.4).
  * @param {any} error
  */
-function sorted(error) {
+export function sorted(error) {
   const name = error?.name ?? ''
   if (error?.code === 'ERROR_CEREMONY_ABORTED' || name === 'NotAllowedError' || name === 'AbortError')
     return new PasskeyCancelled(name, { cause: error })
@@ -62,12 +70,20 @@ export async function register(client, person) {
  */
 export async function registerWith(client, { challengeId, publicKey }) {
   let credential
+  // Asked for when it is made, or some devices never have it: with PRF the passkey can seal a share of a wallet's key.
+  const extensions = { ...publicKey.extensions, prf: {} }
   try {
-    credential = await webauthn.startRegistration({ optionsJSON: publicKey })
+    credential = await webauthn.startRegistration({ optionsJSON: { ...publicKey, extensions } })
   } catch (error) {
     throw sorted(error)
   }
-  return client.call('POST', 'auth/passkey/register-verify', { challengeId, credential, deviceName: deviceName() })
+  const result = await client.call('POST', 'auth/passkey/register-verify', {
+    challengeId,
+    credential,
+    deviceName: deviceName(),
+  })
+  used = { credentialId: credential.id, rpId: publicKey.rp.id }
+  return result
 }
 
 /** @param {string} email */
@@ -83,7 +99,9 @@ const loginOptionsPath = (email) =>
 export async function login(client, email) {
   const { challengeId, publicKey } = await client.call('GET', loginOptionsPath(email))
   const credential = await askPasskey(publicKey)
-  return client.call('POST', 'auth/passkey/login-verify', { challengeId, credential })
+  const result = await client.call('POST', 'auth/passkey/login-verify', { challengeId, credential })
+  used = { credentialId: credential.id, rpId: publicKey.rpId }
+  return result
 }
 
 /**
@@ -118,6 +136,7 @@ export async function offerAutofill(client, signal, onPicked) {
       const { challengeId, publicKey } = await client.call('GET', loginOptionsPath(''))
       if (signal.aborted) return
       const credential = await webauthn.startAuthentication({ optionsJSON: publicKey, useBrowserAutofill: true })
+      used = { credentialId: credential.id, rpId: publicKey.rpId }
       if (!signal.aborted) onPicked(() => client.call('POST', 'auth/passkey/login-verify', { challengeId, credential }))
       return
     } catch {

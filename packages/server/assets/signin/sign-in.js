@@ -121,8 +121,8 @@ function otherWays(page, run, address) {
     byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
     ways.push(byEmail)
   }
-  // The other ways leave this page, and would come back without the approval.
-  if (page.config.approval !== null) return ways
+  // The other ways leave this page, and would come back without what it is about.
+  if (page.config.approval !== null || page.config.wallet) return ways
   ways.push(...providerButtons(page, run))
   const { messenger } = page.config
   if (messenger !== null) {

@@ -38,6 +38,8 @@ export interface Person {
 export interface PersonOptions {
   /** Offers passkeys in the email field, where the device here takes one at once, without anybody having chosen. */
   autofill?: boolean
+  /** Whether their passkeys have the PRF extension, and can seal a share of a key. */
+  prf?: boolean
   /** A browser that has no WebAuthn. */
   withoutPasskeys?: boolean
 }
@@ -48,10 +50,11 @@ export function startChromium(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic'] })
 }
 
-async function addAuthenticator(cdp: CDPSession): Promise<string> {
+async function addAuthenticator(cdp: CDPSession, { prf = false }: PersonOptions): Promise<string> {
   const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
     options: {
       protocol: 'ctap2',
+      ...(prf && { ctap2Version: 'ctap2_1', hasPrf: true }),
       transport: 'internal',
       hasResidentKey: true,
       hasUserVerification: true,
@@ -122,13 +125,13 @@ export async function newPerson(browser: Browser, options: PersonOptions = {}): 
   const complaints = listen(page)
   const cdp = await context.newCDPSession(page)
   await cdp.send('WebAuthn.enable')
-  let authenticatorId = await addAuthenticator(cdp)
+  let authenticatorId = await addAuthenticator(cdp, options)
   return {
     page,
     context,
     async takeAnotherDevice() {
       await cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId })
-      authenticatorId = await addAuthenticator(cdp)
+      authenticatorId = await addAuthenticator(cdp, options)
     },
     recognised: (isUserVerified) =>
       cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }).then(() => undefined),

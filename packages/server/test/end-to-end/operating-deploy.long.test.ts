@@ -313,7 +313,7 @@ describe('Containerfile', () => {
   })
 
   /** The pages that the first stage makes. */
-  const BUILT = ['packages/server/assets/dashboard', 'packages/server/assets/portal']
+  const BUILT = ['dashboard', 'portal', 'keys'].map((name) => `packages/server/assets/${name}`)
 
   /** What COPY does, out of the repository or, with `--from`, out of the folder of another stage. */
   function copyInto(image: string, words: string[], folders: ReadonlyMap<string, string>): void {
@@ -366,7 +366,8 @@ describe('Containerfile', () => {
     context.onTestFinished(() => {
       for (const folder of folders.values()) rmSync(folder, { recursive: true, force: true })
     })
-    for (const page of BUILT) expect(existsSync(join(image, page, 'index.html')), page).toBe(true)
+    for (const file of ['dashboard/index.html', 'portal/index.html', 'keys/keys.js'])
+      expect(existsSync(join(image, 'packages/server/assets', file)), file).toBe(true)
     const [entry = ''] = of('ENTRYPOINT')
     const [, ...program] = JSON.parse(entry) as string[]
     const help = execFileSync(process.execPath, [...program, 'help'], { cwd: image, encoding: 'utf8' })

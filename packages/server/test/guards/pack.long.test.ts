@@ -44,6 +44,7 @@ it('the packed package has what it runs with, its licence and its README, and no
     'openapi.json',
     'assets/dashboard/index.html',
     'assets/portal/index.html',
+    'assets/keys/keys.js',
   ]
   // Compiled: Node does not strip types below node_modules.
   const built = ['dist/main.js', 'dist/docs/webhooks.md']

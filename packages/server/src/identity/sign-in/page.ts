@@ -16,9 +16,14 @@ export interface SignInPageConfig {
   providers: { id: string; preset: string; name: string }[]
   /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
-  /** The approval that the page is about; null for the sign-in page. */
+  /** The approval that the page is about; null for the other pages. */
   approval: string | null
+  /** Whether the page is the one of the user's wallet. */
+  wallet: boolean
 }
+
+/** What signs for wallets, in the files that the build makes: loaded when somebody opens their wallet. */
+export const KEYS = fileURLToPath(new URL('../../../assets/keys/', import.meta.url))
 
 /** The page's scripts and styles. */
 export const ASSETS = fileURLToPath(new URL('../../../assets/signin/', import.meta.url))

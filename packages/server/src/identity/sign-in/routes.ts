@@ -2,7 +2,7 @@ import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'
-import { approvalPage, signInAssets, signInPage } from './serve-page.ts'
+import { approvalPage, keyScripts, signInAssets, signInPage, walletPage } from './serve-page.ts'
 import { createCode, exchange } from './service.ts'
 
 export const signInRoutes: Route[] = [
@@ -44,7 +44,9 @@ export const signInPageRoutes: Route[] = [
 export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
   { path: '/approve', handler: approvalPage },
+  { path: '/wallet', handler: walletPage },
   ...brandRoutes('/signin'),
+  ...keyScripts(),
   ...signInAssets().map(({ name, contentType, body }) => ({
     path: `/signin/${name}`,
     handler: async () => ({ status: 200, contentType, headers: { 'cache-control': 'no-cache' }, body }),

@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { publicUrl } from '../../platform/config.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { fail } from '../../platform/http/errors.ts'
 import { hostName } from '../../platform/http/host-check.ts'
+import { createCompressed } from '../../platform/http/pages/compressed.ts'
 import { contentTypeOf, readAssets } from '../../platform/http/pages/pages.ts'
-import type { EntranceRequest, PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
+import type { EntranceRequest, PlainAnswer, PlainRequest, PlainRoute } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
@@ -14,7 +15,7 @@ import { activeProviders } from '../../tenancy/apps/providers/service.ts'
 import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
 import { canSend } from '../emails/service.ts'
 import { loginUrl } from '../messenger/service.ts'
-import { ASSETS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
+import { ASSETS, KEYS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
 const STATE_CHARS_MAX = 2_000
 
@@ -36,6 +37,21 @@ export function signInAssets() {
     ...readAssets(ASSETS),
     { name: 'webauthn.js', contentType: contentTypeOf('webauthn.js'), body: readFileSync(bundle) },
   ]
+}
+
+/**
+ * The scripts that sign for a wallet, below `/signin/keys/`. They are part of what is built, as the dashboard is: without a build there
+ * are none, and the wallet's page says so.
+ */
+export function keyScripts(): PlainRoute[] {
+  if (!existsSync(KEYS)) return []
+  return readAssets(KEYS).map(({ name, contentType, body }) => {
+    const answer = createCompressed(body.toString(), 'no-cache')
+    return {
+      path: `/signin/keys/${name}`,
+      handler: async (_, { headers }) => ({ contentType, ...(await answer(headers)) }),
+    }
+  })
 }
 
 const html = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({
@@ -86,11 +102,10 @@ async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id
   return isDomainOfOther(deps.db, name, tenantId, appId)
 }
 
-/** What the page is for: a link to `/approve` names an approval, a link to `/signin` may name a redirect. */
-interface Purpose {
-  redirect: SignInPageConfig['redirect']
-  approval: string | null
-}
+/** What the page is for: a link to `/approve` names an approval, `/wallet` is the user's wallet, `/signin` may name a redirect. */
+type Purpose = Partial<Pick<SignInPageConfig, 'redirect' | 'approval' | 'wallet'>>
+
+const NO_PURPOSE = { redirect: null, approval: null, wallet: false }
 
 /** The page of an app, or an error page for an invalid link. `read` returns a message that says what is wrong with the link. */
 async function hostedPage(
@@ -127,6 +142,7 @@ async function hostedPage(
     email,
     recovery: email && app.emailRecovery.enabled,
     providers,
+    ...NO_PURPOSE,
     ...purpose,
   }
   return html(200, renderSignInPage(config))
@@ -136,7 +152,7 @@ async function hostedPage(
 export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   return hostedPage(deps, request, (app, query) => {
     const redirect = redirectOf(app, query)
-    return typeof redirect === 'string' ? redirect : { redirect, approval: null }
+    return typeof redirect === 'string' ? redirect : { redirect }
   })
 }
 
@@ -147,10 +163,16 @@ export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnsw
 export function approvalPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   return hostedPage(deps, request, (_, query) => {
     const id = query.get('id') ?? ''
-    return isId('apr', id)
-      ? { redirect: null, approval: id }
-      : 'This link has no valid approval id. It must have id=apr_….'
+    return isId('apr', id) ? { approval: id } : 'This link has no valid approval id. It must have id=apr_….'
   })
+}
+
+/**
+ * The page on which a user creates a shared wallet, signs for its party and for payments. What is to be paid is in the link's
+ * fragment, which no server sees: the user reads all of it before they sign.
+ */
+export function walletPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  return hostedPage(deps, request, () => ({ wallet: true }))
 }
 
 const header = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)

@@ -1,0 +1,177 @@
+import { Client } from './client.js'
+import { make } from './dom.js'
+import { withStepUp } from './step-up.js'
+import { button, notice, runner } from './ui.js'
+import { exact, sentences, showEnd, showRefused } from './wallet.js'
+import { keyApi, loadCanton, openShare } from './wallet-keys.js'
+import { recoveryButton } from './wallet-recover.js'
+import { Declined } from './words.js'
+
+/** @typedef {import('./page.js').Page} Page */
+
+/**
+ * What a link asks to pay: one command of the API, and the assets that it spends.
+ * @typedef {{ command: any, assets: { issuer: string, symbol: string }[] }} Payment
+ */
+
+const LINK_CHARS_MAX = 20_000
+/** Long enough to read what is signed; the session ends with the payment anyway. */
+const SESSION_SECONDS = 600
+
+/** @param {any} given */
+const isText = (given) => typeof given === 'string' && given !== ''
+
+/** @param {any} given */
+function isCommand(given) {
+  const { create, exercise } = given ?? {}
+  if ((create === undefined) === (exercise === undefined)) return false
+  const of = create ?? exercise
+  return isText(of?.templateId) && (create !== undefined || (isText(of.contractId) && isText(of.choice)))
+}
+
+/**
+ * What the address asks to pay: `#pay=` and base64url of `{"command": …, "assets": […]}` in JSON. Null if it asks nothing.
+ * @param {string} hash
+ * @returns {Payment | 'invalid' | null}
+ */
+export function readPayment(hash) {
+  if (!hash.startsWith('#pay=')) return null
+  if (hash.length > LINK_CHARS_MAX) return 'invalid'
+  try {
+    const bytes = atob(hash.slice('#pay='.length).replaceAll('-', '+').replaceAll('_', '/'))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(
+      Uint8Array.from(bytes, (character) => character.charCodeAt(0)),
+    )
+    const { command, assets = [] } = JSON.parse(text)
+    const isValid =
+      isCommand(command) &&
+      Array.isArray(assets) &&
+      assets.length <= 10 &&
+      assets.every(({ issuer, symbol }) => isText(issuer) && isText(symbol))
+    return isValid ? { command, assets } : 'invalid'
+  } catch {
+    return 'invalid'
+  }
+}
+
+/**
+ * A session that can do what the link asks, once, and nothing else of consequence: it ends with the payment.
+ * @param {Payment} payment
+ */
+function sessionFor({ command, assets }) {
+  const { templateId, choice } = command.exercise ?? command.create
+  const rule =
+    command.exercise === undefined
+      ? { templateId, actions: ['create'] }
+      : { templateId, actions: ['exercise'], choices: [choice] }
+  const spend = assets.map(({ issuer, symbol }) => ({ asset: { issuer, symbol }, unlimited: true }))
+  return {
+    name: 'A payment on the wallet’s page',
+    policy: { allow: [rule], ...(spend.length > 0 && { spend }) },
+    expiresInSeconds: SESSION_SECONDS,
+    maxUses: 1,
+  }
+}
+
+/**
+ * Says that there is something to pay. What exactly is known once the ledger has prepared it, which needs the share.
+ * @param {Page} page
+ * @param {any} wallet
+ * @param {Payment} payment
+ */
+export function showPayment(page, wallet, payment) {
+  const place = notice()
+  const yes = button({ label: 'See what you would sign', kind: 'primary', iconName: 'passkey' })
+  const no = button({ label: 'Cancel', kind: 'secondary' })
+  const content = make('div', { class: 'stack' }, yes, no, recoveryButton(page, wallet), place.element)
+  const run = runner(content, place)
+  yes.addEventListener('click', () => run(yes, 'Waiting for your passkey…', () => pay(page, wallet, payment)))
+  no.addEventListener('click', () => showEnd(page, 'Nothing was paid', 'You canceled.', wallet))
+  const { templateId, choice = 'create' } = payment.command.exercise ?? payment.command.create
+  page.show([
+    make('h1', {}, 'Pay from your wallet?'),
+    make(
+      'p',
+      { class: 'lead', dir: 'auto' },
+      `A link brought you here. Go on only if you expected to pay something in ${page.config.appName}.`,
+    ),
+    make(
+      'dl',
+      { class: 'facts' },
+      make('dt', {}, 'It asks for'),
+      make('dd', { dir: 'auto' }, exact(`${choice} on ${templateId}`)),
+    ),
+    content,
+  ])
+}
+
+/**
+ * @param {Page} page
+ * @param {any} wallet
+ * @param {Payment} payment
+ */
+async function pay(page, wallet, payment) {
+  const key = await openShare(keyApi(page.client), wallet)
+  const session = await withStepUp(page, () => page.client.call('POST', 'delegated-sessions', sessionFor(payment)))
+  try {
+    const done = await execute(page, payment, { key, session })
+    history.replaceState(null, '', location.pathname + location.search)
+    const isDone = done.status === 'completed'
+    const words = isDone
+      ? 'You signed it, and it is done.'
+      : 'You signed it. The ledger has not said yet that it is done.'
+    showEnd(page, isDone ? 'Paid' : 'Sent', words, wallet)
+  } catch (error) {
+    const { name } = /** @type {Error} */ (error)
+    if (name === 'CantonError') return showRefused(page, wallet, /** @type {Error} */ (error))
+    if (error instanceof Declined) return showEnd(page, 'Nothing was paid', 'You refused to sign.', wallet)
+    throw error
+  } finally {
+    // Best effort: it allows one execution, and ends by itself soon.
+    await page.client.call('DELETE', `delegated-sessions/${session.id}`).catch(() => undefined)
+  }
+}
+
+/**
+ * Has it prepared, shows all that it does, and signs if the person agrees.
+ * @param {Page} page
+ * @param {Payment} payment
+ * @param {{ key: any, session: any }} by
+ */
+async function execute(page, { command }, { key, session }) {
+  const delegate = new Client(page.config.appId)
+  delegate.adopt({ accessToken: session.token, refreshToken: '', sessionId: '' })
+  const api = keyApi(delegate)
+  const { executeOnCanton, wordsOf } = await loadCanton()
+  return executeOnCanton(api, {
+    sessionId: session.id,
+    commands: [command],
+    key,
+    approve: (/** @type {any} */ { view }) => askToSign(page, wordsOf(view)),
+  })
+}
+
+/**
+ * @param {Page} page
+ * @param {string[]} words
+ * @returns {Promise<void>} when the person has agreed
+ * @throws Declined
+ */
+function askToSign(page, words) {
+  return new Promise((resolve, reject) => {
+    const yes = button({ label: 'Sign this', kind: 'primary' })
+    const no = button({ label: 'Refuse', kind: 'secondary' })
+    yes.addEventListener('click', () => {
+      resolve()
+      page.show([make('h1', {}, 'Paying…'), make('p', { class: 'lead' }, 'The ledger is at work.')])
+    })
+    no.addEventListener('click', () => reject(new Declined()))
+    page.show([
+      make('h1', {}, 'Sign this?'),
+      make('p', { class: 'lead' }, 'This is all that happens. Sign it only if you want exactly this.'),
+      sentences(words),
+      make('div', { class: 'stack' }, yes, no),
+    ])
+    page.whenLeft(() => reject(new Declined()))
+  })
+}
