@@ -219,7 +219,7 @@ export async function openParts(
     tracing: null,
     threads,
     jsonSchemas,
-    ledgers: await openLedgers(ledgers, { keys, now }),
+    ledgers: await openLedgers(ledgers, { keys, now, egress }),
     hooks,
     probeDb,
     lifecycle: { startedAt: now(), draining: false, worker: null, listener: null },

@@ -4,7 +4,7 @@
  */
 export { type Enveloped, unwrapPrepared, wrapPrepared } from './envelope.ts'
 export { CantonError, type CantonErrorCode } from './errors.ts'
-export type { AlsoAllowed } from './flows/asked.ts'
+export { type AlsoAllowed, isGiven } from './flows/asked.ts'
 export {
   type CantonDelegateApi,
   type CantonExecution,

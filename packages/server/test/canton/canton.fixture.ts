@@ -44,13 +44,17 @@ export interface CantonService extends Service {
 }
 
 /** A service with a simulated participant as its ledger `canton`, and without a worker. */
-export async function startCanton(more: object = {}, settings: Record<string, string> = {}): Promise<CantonService> {
+export async function startCanton(
+  more: object | ((participant: SimulatedParticipant) => Promise<object>) = {},
+  settings: Record<string, string> = {},
+): Promise<CantonService> {
   const participant = await new SimulatedParticipant().start()
+  const own = typeof more === 'function' ? await more(participant) : more
   const steps: CantonService['steps'] = {}
   const service = await startService(
     {
       HALFKEY_ROLE: 'api',
-      HALFKEY_LEDGERS: `embedded,canton:${settingsFile(settingsOf(participant, more))}`,
+      HALFKEY_LEDGERS: `embedded,canton:${settingsFile(settingsOf(participant, own))}`,
       ...settings,
     },
     { failpoint: async (step) => steps[step]?.() },

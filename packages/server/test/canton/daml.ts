@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Id, LfCreate, LfNode, LfValue, Model } from '../../../keys/test/canton/model.ts'
 
 /*
- * Three templates as a participant would interpret them: values are typed, controllers must act, signatories must agree, and each
+ * Templates as a participant would interpret them: values are typed, controllers must act, signatories must agree, and each
  * command becomes a tree of nodes.
  */
 
@@ -19,24 +19,29 @@ type Type =
   | 'int64'
   | 'bool'
   | 'contract_id'
+  | 'time'
+  | 'any'
+  | { text_map: Type }
   | { list: Type }
   | { optional: Type }
   | { record: string; fields: Fields }
-type Fields = Readonly<Record<string, Type>>
-type Given = Readonly<Record<string, unknown>>
+export type Fields = Readonly<Record<string, Type>>
+export type Given = Readonly<Record<string, unknown>>
 
-interface Choice {
+export interface Choice {
   consuming: boolean
   fields: Fields
-  controllers(contract: Given): string[]
-  run(builder: Builder, contract: Given, given: Given): void
+  controllers(contract: Given, given: Given): string[]
+  run(builder: Builder, contract: Given, given: Given, contractId: string): void
 }
 
-interface Template {
+export interface Template {
   fields: Fields
   signatories(contract: Given): string[]
   observers(contract: Given): string[]
   choices: Readonly<Record<string, Choice>>
+  /** Choices of interfaces that the template implements, by the interface's id. */
+  interfaces?: Readonly<Record<string, Readonly<Record<string, Choice>>>>
 }
 
 /** A refusal with Canton's error code id and category. */
@@ -51,23 +56,23 @@ export class Refused extends Error {
 }
 
 const DECIMALS = 10
-const units = (text: unknown): bigint => {
+export const units = (text: unknown): bigint => {
   const [whole = '', fraction = ''] = String(text).split('.')
   return BigInt(whole + fraction.padEnd(DECIMALS, '0'))
 }
-const numeric = (value: bigint): string => {
+export const numeric = (value: bigint): string => {
   const digits = value.toString().padStart(DECIMALS + 1, '0')
   return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`
 }
 
-const archive = (controllers: Choice['controllers']): Choice => ({
+export const archive = (controllers: Choice['controllers']): Choice => ({
   consuming: true,
   fields: {},
   controllers,
   run: () => undefined,
 })
 
-const TEMPLATES: Readonly<Record<string, Template>> = {
+const TEMPLATES: Record<string, Template> = {
   [COIN]: {
     fields: { issuer: 'party', owner: 'party', symbol: 'text', amount: 'numeric' },
     signatories: ({ issuer }) => [issuer as string],
@@ -115,6 +120,9 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
   },
 }
 
+/** Installs further templates. */
+export const install = (templates: Readonly<Record<string, Template>>) => Object.assign(TEMPLATES, templates)
+
 const idOf = (templateId: string): Id => {
   const [package_id = '', module_name = '', entity_name = ''] = templateId.split(':')
   return { package_id, module_name, entity_name }
@@ -137,6 +145,25 @@ function lfValue(type: Type, value: unknown, field: string, of: Id): LfValue {
     return /^-?\d+$/.test(text(value, field)) ? { int64: String(BigInt(value as string)) } : wrong(field)
   if (type === 'numeric')
     return /^\d+(\.\d{1,10})?$/.test(text(value, field)) ? { numeric: numeric(units(value)) } : wrong(field)
+  if (type === 'time') {
+    const millis = Date.parse(text(value, field))
+    return Number.isNaN(millis) ? wrong(field) : { timestamp: String(BigInt(millis) * 1000n) }
+  }
+  if (type === 'any') {
+    const { tag, value: held } = value as { tag: string; value: unknown }
+    if (tag === 'AV_ContractId') return { variant: { constructor: tag, value: { contract_id: text(held, field) } } }
+    if (tag === 'AV_Text') return { variant: { constructor: tag, value: { text: text(held, field) } } }
+    return wrong(field)
+  }
+  if ('text_map' in type) {
+    if (typeof value !== 'object' || value === null) return wrong(field)
+    const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+    return {
+      text_map: {
+        entries: entries.map(([key, each]) => ({ key, value: lfValue(type.text_map, each, `${field}.${key}`, of) })),
+      },
+    }
+  }
   if ('list' in type) {
     if (!Array.isArray(value)) return wrong(field)
     return { list: { elements: value.map((each, at) => lfValue(type.list, each, `${field}.${at}`, of)) } }
@@ -200,6 +227,15 @@ class Builder {
     return id
   }
 
+  /** The contents of a contract that the transaction may use. @throws Refused */
+  read(contractId: string): Given {
+    const contract = this.#find(contractId)
+    if (contract === undefined)
+      throw new Refused('CONTRACT_NOT_FOUND', 11, `Contract could not be found with id ${contractId}`)
+    this.inputs.set(contractId, contract)
+    return contract.fields
+  }
+
   create(templateId: string, fields: Given): string {
     const template = templateOf(templateId)
     const contractId = `00${randomBytes(32).toString('hex')}ca12`
@@ -218,13 +254,16 @@ class Builder {
   }
 
   exercise(templateId: string, contractId: string, choiceName: string, given: Given, acting: string[]): void {
-    const template = templateOf(templateId)
-    const choice = template.choices[choiceName]
-    if (choice === undefined) throw new Refused('COMMAND_PREPROCESSING_FAILED', 8, `there is no choice ${choiceName}`)
     const contract = this.#find(contractId)
-    if (contract === undefined || contract.templateId !== templateId)
+    const isInterface = Object.values(TEMPLATES).some(({ interfaces }) => interfaces?.[templateId] !== undefined)
+    if (isInterface && contract === undefined)
       throw new Refused('CONTRACT_NOT_FOUND', 11, `Contract could not be found with id ${contractId}`)
-    const controllers = choice.controllers(contract.fields)
+    const template = templateOf(isInterface ? (contract as Contract).templateId : templateId)
+    const choice = (isInterface ? template.interfaces?.[templateId] : template.choices)?.[choiceName]
+    if (choice === undefined) throw new Refused('COMMAND_PREPROCESSING_FAILED', 8, `there is no choice ${choiceName}`)
+    if (contract === undefined || (!isInterface && contract.templateId !== templateId))
+      throw new Refused('CONTRACT_NOT_FOUND', 11, `Contract could not be found with id ${contractId}`)
+    const controllers = choice.controllers(contract.fields, given)
     if (controllers.some((party) => !acting.includes(party)))
       throw new Refused('DAML_AUTHORIZATION_ERROR', 8, 'a controller does not act')
     this.inputs.set(contractId, contract)
@@ -238,6 +277,7 @@ class Builder {
         contract_id: contractId,
         package_name,
         template_id,
+        ...(isInterface && { interface_id: idOf(templateId) }),
         signatories,
         stakeholders,
         acting_parties: controllers,
@@ -251,7 +291,7 @@ class Builder {
     })
     const outer = this.#siblings
     this.#siblings = children
-    choice.run(this, contract.fields, given)
+    choice.run(this, contract.fields, given, contractId)
     this.#siblings = outer
   }
 }

@@ -7,7 +7,7 @@ import { secondOpinion } from '../../../keys/test/canton/second-opinion.ts'
 import type { PartyToParticipantModel } from '../../../keys/test/canton/topology-model.ts'
 import { type Interpreted, interpret, type JsonCommand, Refused } from './daml.ts'
 import { type CheckBody, openDescription } from './openapi.ts'
-import { type Body, SimulatedLedger, SYNCHRONIZER, TooLarge, USER_ID } from './sequenced.ts'
+import { type Body, blobOf, SimulatedLedger, SYNCHRONIZER, TooLarge, USER_ID } from './sequenced.ts'
 import { fingerprint, isSigned, multiHash, topologyOf } from './topology.ts'
 
 export const PARTICIPANT = `node::1220${'9a'.repeat(32)}`
@@ -211,7 +211,8 @@ export class SimulatedParticipant extends SimulatedLedger {
     if (!/^[\w#:\-/ ]{1,255}$/.test(commandId)) throw new Refused('INVALID_FIELD', 8, 'commandId')
     if (synchronizerId !== SYNCHRONIZER || userId !== USER_ID || !hashingSchemeVersion.endsWith(this.scheme))
       throw new Refused('INVALID_ARGUMENT', 8, 'synchronizer, user or hashing scheme')
-    const interpreted = interpret(command, party, (id) => this.find(id))
+    const disclosed = disclosedIn(body)
+    const interpreted = interpret(command, party, (id) => this.visible(id, party, disclosed))
     const model: Model = {
       transaction: interpreted.transaction,
       metadata: {
@@ -277,6 +278,15 @@ const errorBody = (code: string, errorCategory: number, cause: string) => ({
 function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(typeof body === 'string' ? body : JSON.stringify(body))
+}
+
+/** The ids of contracts that came with a request, in their right form. @throws Refused */
+function disclosedIn({ disclosedContracts }: Body): Set<string> {
+  const given = disclosedContracts as { contractId: string; createdEventBlob: string; synchronizerId: string }[]
+  for (const { contractId, createdEventBlob, synchronizerId } of given)
+    if (createdEventBlob !== blobOf(contractId) || synchronizerId !== SYNCHRONIZER)
+      throw new Refused('INVALID_ARGUMENT', 8, 'a disclosed contract is not one')
+  return new Set(given.map(({ contractId }) => contractId))
 }
 
 /** One Ed25519 signature by the party's key. @throws Refused */

@@ -23,6 +23,9 @@ interface Submission {
 /** The body of a request. */
 export type Body = Record<string, unknown>
 
+/** What a participant needs to use a contract that its party does not see. */
+export const blobOf = (contractId: string): string => Buffer.from(`blob of ${contractId}`).toString('base64')
+
 /** More than one answer may hold. */
 export class TooLarge extends Error {}
 
@@ -73,9 +76,11 @@ export class SimulatedLedger {
     return this.#offset
   }
 
-  /** An active contract. */
-  protected find(contractId: string): Contract | undefined {
-    return this.#archived.has(contractId) ? undefined : this.contracts.get(contractId)
+  /** An active contract, if the party sees it or was given it. */
+  protected visible(contractId: string, party: string, disclosed: ReadonlySet<string>): Contract | undefined {
+    const contract = this.#archived.has(contractId) ? undefined : this.contracts.get(contractId)
+    const isSeen = contract?.create.stakeholders.includes(party) === true || disclosed.has(contractId)
+    return isSeen ? contract : undefined
   }
 
   /** Takes a submission, once for each command. @throws Refused */

@@ -54,6 +54,25 @@ describe('HALFKEY_LEDGERS', () => {
     ['with another kind of token', { auth: { type: 'basic' } }, /"auth/],
     ['with half a certificate', { tls: { certFile: 'a' } }, /both certFile and keyFile/],
     [
+      'with a registry over plain HTTP',
+      {
+        tokens: {
+          transferFactory: `${'5a'.repeat(32)}:A:F`,
+          transferInstruction: `${'5a'.repeat(32)}:A:I`,
+          registries: [{ admin: `dso::1220${'d5'.repeat(32)}`, url: 'http://registry.example' }],
+        },
+      },
+      /registry\.example must be https/,
+    ],
+    ['with interfaces of no package', { tokens: { transferFactory: '#name:A:F' } }, /"tokens.transferFactory"/],
+    [
+      'with an asset of no field',
+      {
+        assets: [{ templateId: `${'c0'.repeat(32)}:A:B`, issuer: 'i', owner: 'o..x', symbol: { is: '' }, amount: 'a' }],
+      },
+      /"assets.0.owner": must name a field.*"assets.0.symbol/,
+    ],
+    [
       'with an asset of no package',
       { assets: [{ templateId: 'A:B', issuer: 'i', owner: 'o', symbol: 's', amount: 'a' }] },
       /"assets.0.templateId"/,

@@ -21,6 +21,8 @@ export interface AlsoAllowed {
   templates?: readonly string[]
   /** Choices that it may exercise besides the command's; of an interface, by the interface's id. */
   choices?: readonly { templateId: string; choice: string }[]
+  /** Arguments of the command that the service may fill in, such as `extraArgs` of the token standard's choices. */
+  filled?: readonly string[]
   /** Parties that new contracts may be for, and that may see choices, besides the wallet's, those that the command names, and those of the contracts it uses. */
   parties?: readonly string[]
 }
@@ -50,8 +52,11 @@ function refuse(what: string): never {
 /** Numerics come with all decimals of their type: a given `3` comes back as `3.0000000000`. */
 const shortest = (text: string) => (/^-?\d+\.\d*$/.test(text) ? text.replace(/\.?0*$/, '') : text)
 
-/** Whether a value is the given one. What was not given must be absent. */
-function isGiven(given: unknown, found: Json | undefined): boolean {
+/**
+ * Whether a value of a prepared transaction is the given one, written by the participant in its way: numerics have all their decimals. What
+ * was not given must be absent.
+ */
+export function isGiven(given: unknown, found: Json | undefined): boolean {
   if (given === undefined || given === null) return found === null || found === undefined
   if (typeof given === 'string')
     return (
@@ -72,7 +77,7 @@ function isGiven(given: unknown, found: Json | undefined): boolean {
 /** An interface's choice is another one than the template's of the same name. */
 const exercisedId = ({ interfaceId, templateId }: ExerciseView) => interfaceId ?? templateId
 
-function isRoot(node: NodeView, command: CantonCommand): boolean {
+function isRoot(node: NodeView, command: CantonCommand, filled: readonly string[]): boolean {
   if ('create' in command)
     return (
       node.kind === 'create' &&
@@ -85,9 +90,17 @@ function isRoot(node: NodeView, command: CantonCommand): boolean {
     exercisedId(node) === templateId &&
     node.contractId === contractId &&
     node.choice === choice &&
-    isGiven(given ?? {}, node.arguments)
+    isGiven(given ?? {}, withoutFilled(node.arguments, given, filled))
   )
 }
+
+/** A choice's arguments without those that were left to the service. */
+const withoutFilled = (made: Json, given: object | undefined, filled: readonly string[]): Json =>
+  typeof made !== 'object' || made === null || Array.isArray(made)
+    ? made
+    : Object.fromEntries(
+        Object.entries(made).filter(([name]) => !filled.includes(name) || Object.hasOwn(given ?? {}, name)),
+      )
 
 /** All texts in a value: the parties and contracts that a command names are among them. */
 function textsIn(value: unknown): string[] {
@@ -160,7 +173,8 @@ export function requireAsked(transaction: CantonTransaction, asked: Asked): void
   if (view.maxRecordTime === undefined || !(Date.parse(view.maxRecordTime) <= asked.now + EXPIRY_MAX_MS))
     refuse('it could still happen long after now')
   const [root, ...moreRoots] = view.roots
-  if (root === undefined || !isRoot(root, command)) refuse('it does not do what was asked for')
+  if (root === undefined || !isRoot(root, command, asked.also?.filled ?? []))
+    refuse('it does not do what was asked for')
   if (moreRoots.length > 0) refuse('it does more than was asked for')
   if (root.kind === 'exercise' && (root.actingParties.length !== 1 || root.actingParties[0] !== party))
     refuse('another party than the wallet’s would act')

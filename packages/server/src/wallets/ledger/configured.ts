@@ -1,4 +1,5 @@
 import type { Config } from '../../platform/config.ts'
+import type { Egress } from '../../platform/egress/egress.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
 import { LedgerSettingsError } from '../../platform/ports/ledger-settings-error.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
@@ -43,7 +44,7 @@ export async function readLedgers({ ledgers }: Pick<Config, 'ledgers'>): Promise
 /** The ledgers by name; the first is for new wallets that name none. @throws LedgerSettingsError */
 export async function openLedgers(
   configured: readonly ConfiguredLedger[],
-  parts: { keys: KeyProvider; now: () => Date },
+  parts: { keys: KeyProvider; now: () => Date; egress: Egress },
 ): Promise<Map<string, Ledger>> {
   const ledgers = new Map<string, Ledger>()
   for (const each of configured) {

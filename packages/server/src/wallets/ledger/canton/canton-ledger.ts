@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Db } from '../../../platform/db/db.ts'
+import type { Egress } from '../../../platform/egress/egress.ts'
 import type { Id } from '../../../platform/ids.ts'
 import {
   type Command,
@@ -25,6 +26,7 @@ import { createParticipant, ParticipantError } from './participant.ts'
 import type { Parts } from './parts.ts'
 import { type CantonPrepared, cantonCommandId, decode, keep, requireNothingAdded } from './prepared.ts'
 import { asking, asLedgerError, codeIn, isNever, ledgerCode } from './refusals.ts'
+import { completed, requireContext } from './registry.ts'
 import type { CantonSettings } from './settings.ts'
 import { signatureBody } from './signature-body.ts'
 
@@ -64,7 +66,9 @@ const packageOf = (command: Command): string =>
 /** Has the participant interpret a command, and reads what it made of it. @throws LedgerError */
 async function prepare(parts: Parts, request: PrepareRequest): Promise<Prepared> {
   const { settings, participant } = parts
-  const { commandId, actAs, commands, expiresAt } = request
+  const { commandId, actAs, expiresAt } = request
+  const whole = await Promise.all(request.commands.map((command) => completed(parts, command)))
+  const commands = whole.map(({ command }) => command)
   const { offset: since } = await readLedgerEnd(parts)
   const body = {
     userId: settings.userId,
@@ -72,7 +76,7 @@ async function prepare(parts: Parts, request: PrepareRequest): Promise<Prepared>
     commands: commands.map(commandBody),
     actAs: [actAs],
     readAs: [],
-    disclosedContracts: [],
+    disclosedContracts: whole.flatMap(({ disclosed }) => disclosed),
     synchronizerId: settings.synchronizer,
     packageIdSelectionPreference: [...new Set(commands.map(packageOf))],
     verboseHashing: false,
@@ -88,6 +92,7 @@ async function prepare(parts: Parts, request: PrepareRequest): Promise<Prepared>
   if (!prepared.payload.equals(Buffer.from(answer.preparedTransactionHash, 'base64')))
     throw new LedgerError('prepared_invalid', 'The participant computes another hash of the prepared transaction.')
   requireNothingAdded(commands, prepared.commands)
+  for (const [at, each] of whole.entries()) requireContext(each, prepared.commands[at])
   return prepared
 }
 
@@ -189,9 +194,9 @@ async function outcomeOf(parts: Parts, bytes: Buffer): Promise<Outcome> {
  */
 export function createCantonLedger(
   settings: CantonSettings,
-  { keys, now }: { keys: KeyProvider; now: () => Date },
+  { keys, now, egress }: { keys: KeyProvider; now: () => Date; egress: Egress },
 ): Ledger {
-  const parts: Parts = { settings, participant: createParticipant(settings), now }
+  const parts: Parts = { settings, participant: createParticipant(settings), now, egress }
   return {
     name: settings.name,
     transactional: false,

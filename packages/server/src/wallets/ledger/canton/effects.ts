@@ -96,10 +96,17 @@ export function commandsOf({ roots, actAs }: PreparedView): Command[] {
 
 /** A field of a contract that holds an asset. */
 function textAt(contract: Json, field: string): string {
-  const given = argumentsOf(contract)
-  const value = Object.hasOwn(given, field) ? given[field] : undefined
+  let value = contract
+  for (const name of field.split('.')) {
+    const given = argumentsOf(value)
+    value = (Object.hasOwn(given, name) ? given[name] : undefined) ?? refuse(`has a holding without "${field}"`)
+  }
   return typeof value === 'string' ? value : refuse(`has a holding without the text "${field}"`)
 }
+
+/** Some templates are of one asset, and have no field that says which. */
+const symbolOf = ({ symbol }: CantonAsset, contract: Json) =>
+  typeof symbol === 'string' ? textAt(contract, symbol) : symbol.is
 
 /** Numerics come with all decimals of their type, which may be more than amounts have, or a point at the end. */
 function unitsOf(text: string): bigint {
@@ -119,8 +126,9 @@ export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flo
     const asset = byTemplate.get(templateId)
     if (asset === undefined) return null
     const units = unitsOf(textAt(contract, asset.amount))
-    const of = { issuer: textAt(contract, asset.issuer), symbol: textAt(contract, asset.symbol) }
-    return { command, asset: of, owner: textAt(contract, asset.owner), consumed: 0n, created: units }
+    const owner = asset.owner === undefined ? null : textAt(contract, asset.owner)
+    const of = { issuer: textAt(contract, asset.issuer), symbol: symbolOf(asset, contract) }
+    return { command, asset: of, owner, consumed: 0n, created: units }
   }
   const consumedBy = ({ contractId, templateId }: ExerciseView, command: number): Flow | null => {
     const contract = contents.get(contractId)

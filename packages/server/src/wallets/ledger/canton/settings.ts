@@ -34,14 +34,28 @@ const Auth = z.discriminatedUnion('type', [
   }),
 ])
 
+const TemplateId = z
+  .string()
+  .regex(/^[0-9a-f]{64}:[A-Za-z][\w.]*:[A-Za-z][\w.]*$/, 'must be <package id>:<module>:<template>')
+/** A field of a contract, or of a record in it: `instrument.id`. */
+const Field = z.string().regex(/^\w+(\.\w+)*$/, 'must name a field, or the field of a record: record.field')
+
 const Asset = z.strictObject({
-  templateId: z
-    .string()
-    .regex(/^[0-9a-f]{64}:[A-Za-z][\w.]*:[A-Za-z][\w.]*$/, 'must be <package id>:<module>:<template>'),
-  issuer: z.string().min(1),
-  owner: z.string().min(1),
-  symbol: z.string().min(1),
-  amount: z.string().min(1),
+  templateId: TemplateId,
+  issuer: Field,
+  /** Absent for what is locked or offered: its owner no longer decides where it goes. */
+  owner: Field.optional(),
+  symbol: z.union([Field, z.strictObject({ is: z.string().min(1) })]),
+  amount: Field,
+})
+
+const Tokens = z.strictObject({
+  transferFactory: TemplateId,
+  transferInstruction: TemplateId,
+  registries: z
+    .array(z.strictObject({ admin: Uid, url: Url }))
+    .min(1)
+    .max(20),
 })
 
 const Settings = z.strictObject({
@@ -62,6 +76,7 @@ const Settings = z.strictObject({
   timeoutMs: z.int().min(100).max(9_000).default(5_000),
   outcomeMs: z.int().min(0).max(8_000).default(6_000),
   assets: z.array(Asset).max(100).default([]),
+  tokens: Tokens.optional(),
 })
 
 /**
@@ -89,9 +104,10 @@ function parse(path: string): unknown {
 }
 
 /** Over plain HTTP a token can be read, and answers changed, by everybody on the way. */
-function requireTls(path: string, { url, allowHttp, auth }: CantonSettings): void {
+function requireTls(path: string, { url, allowHttp, auth, tokens }: CantonSettings): void {
   if (allowHttp) return
-  const open = [url, ...(auth.type === 'client_credentials' ? [auth.tokenUrl] : [])].find(
+  const registries = tokens?.registries.map((registry) => registry.url) ?? []
+  const open = [url, ...(auth.type === 'client_credentials' ? [auth.tokenUrl] : []), ...registries].find(
     (each) => each.startsWith('http:') && !LOOPBACK_HOSTS.has(new URL(each).hostname),
   )
   if (open !== undefined)
