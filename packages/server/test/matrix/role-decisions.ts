@@ -41,6 +41,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /users/:id/sessions
     GET /users/:id/passkeys
     GET /users/:id/identities
+    GET /users/:id/recoveries
     GET /emails
     GET /guests
     GET /guests/:id
@@ -160,6 +161,9 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /auth/sessions
     DELETE /auth/sessions/:id
     POST /auth/exchange
+    POST /auth/email/recovery
+    POST /auth/email/recovery/cancel
+    GET /auth/email/recoveries
     POST /auth/passkey/register-options
     POST /auth/passkey/register-verify
     GET /auth/passkey/login-options

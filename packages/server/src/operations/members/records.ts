@@ -31,7 +31,7 @@ export const MEMBER_PASSKEY_RECORD = defineRecord({
   table: 'member_passkeys',
   key: ['id'],
   versioned: false,
-  alwaysSealed: true,
+  alwaysSealed: EVERY_ROW,
   columns: { member_id: 'text', credential_id: 'bytes', public_key: 'bytes', rp_id: 'text', device_type: 'text' },
   notAuthority: {
     sign_count: "a lower one helps only somebody who has a copy of the authenticator's private key",
@@ -48,7 +48,7 @@ export const MEMBER_CHALLENGE_RECORD = defineRecord({
   key: ['id'],
   owner: 'none',
   versioned: false,
-  alwaysSealed: true,
+  alwaysSealed: EVERY_ROW,
   columns: { kind: 'text', challenge: 'text', rp_id: 'text', holder: 'text', expires_at: 'time' },
   notAuthority: {},
 })
