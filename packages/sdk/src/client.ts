@@ -6,7 +6,7 @@ import { auditLogOf } from './resources/audit-log.ts'
 import { authOf, emailsOf } from './resources/auth.ts'
 import { billingOf } from './resources/billing.ts'
 import { customDomainsOf } from './resources/custom-domains.ts'
-import { approvalsOf, delegatedSessionsOf, denialsOf } from './resources/delegated-sessions.ts'
+import { approvalsOf, delegatedSessionsOf, denialsOf, policiesOf } from './resources/delegated-sessions.ts'
 import { devOf } from './resources/dev.ts'
 import { eventsOf, eventTypesOf } from './resources/events.ts'
 import { guestsOf } from './resources/guests.ts'
@@ -39,6 +39,7 @@ export interface HalfkeyClient {
   readonly delegatedSessions: ReturnType<typeof delegatedSessionsOf>
   readonly denials: ReturnType<typeof denialsOf>
   readonly approvals: ReturnType<typeof approvalsOf>
+  readonly policies: ReturnType<typeof policiesOf>
   readonly transactions: ReturnType<typeof transactionsOf>
   readonly templates: ReturnType<typeof templatesOf>
   readonly dev: ReturnType<typeof devOf>
@@ -85,6 +86,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     delegatedSessions: delegatedSessionsOf(calls),
     denials: denialsOf(calls),
     approvals: approvalsOf(calls),
+    policies: policiesOf(calls),
     transactions: transactionsOf(calls),
     templates: templatesOf(calls),
     dev: devOf(calls),

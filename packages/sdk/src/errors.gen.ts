@@ -22,13 +22,13 @@ export interface ApiErrors {
   approval_denied: 403
   /** The wallet's owner did not decide in time. Execute again with another commandId. */
   approval_expired: 410
-  /** This session has asked the wallet's owner too often. Wait an hour. */
+  /** The wallet's owner was asked too often. Wait until they have decided, or an hour. */
   approval_limit_reached: 409
   /** The transaction would no longer do what the approval says. Nothing was done. */
   approval_outdated: 409
   /** The wallet's owner has not decided on an earlier request by the same rule. Repeat that one, or wait. */
   approval_pending: 409
-  /** Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out. */
+  /** Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out, and `require_approval` of conditions. */
   approvals_unavailable: 409
   /** The arguments do not match the template. */
   arguments_invalid: 400
@@ -204,6 +204,10 @@ export interface ApiErrors {
   rate_limited: 429
   /** This call needs a sign-in within the last five minutes. Sign in again. */
   reauthentication_required: 403
+  /** The address book has this party already. To give it another label, remove it first. */
+  recipient_exists: 409
+  /** The address book has 200 entries, which is the limit. Remove one first. */
+  recipient_limit_reached: 409
   /** A stored record that this call depends on was changed by something other than Halfkey. Nothing was done. */
   record_tampered: 500
   /** This account is opened without a recovery. Sign in by email and, if it has a second factor, show that; then add a passkey. */
@@ -238,6 +242,8 @@ export interface ApiErrors {
   signature_invalid: 400
   /** The key was reshared after this signature was started. Execute again with another commandId. */
   signing_request_superseded: 409
+  /** Only wallets on a ledger in the database of the service can be simulated. */
+  simulation_unavailable: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
   /** This session began with an email code or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */

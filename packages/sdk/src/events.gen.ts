@@ -74,6 +74,10 @@ export interface EventData {
   'approval.expired': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
   /** A delegated session ended before the owner decided on what it had asked for. */
   'approval.canceled': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
+  /** A wallet's owner added a party to the address book. */
+  'recipient.added': { recipientId: string; walletId: string; userId: string; recipient: string; countsFrom: string }
+  /** A party was removed from a wallet's address book. */
+  'recipient.removed': { recipientId: string; walletId: string; userId: string; recipient: string }
   /** A wallet's budgets were changed. */
   'budget.updated': { walletId: string; userId: string; by: string; budgets: Record<string, unknown>[] }
   /** A transaction was denied because it would have exceeded a budget of its wallet (at most one event per minute, session and budget). */

@@ -190,6 +190,8 @@ export type SigningRequest = Schemas['SigningRequest']
 export type Template = Schemas['Template']
 /** A transaction of a delegated session. */
 export type Transaction = Schemas['Transaction']
+/** A transaction as the delegate that asked for it sees it. */
+export type OwnTransaction = Schemas['OwnTransaction']
 /** A transaction in a list: without its effects. */
 export type TransactionSummary = Schemas['TransactionSummary']
 /** A wallet. */
@@ -200,6 +202,16 @@ export type Budget = Schemas['Budget']
 export type Approval = Schemas['Approval']
 /** The same with everything that the owner has to know to decide. */
 export type ApprovalDetails = Schemas['ApprovalDetails']
+/** The parties that a wallet's sessions may pay, where their policy says so. */
+export type AddressBook = Schemas['AddressBook']
+/** An entry of it. */
+export type Recipient = Schemas['Recipient']
+/** What a policy says, and what in it is hardly meant. */
+export type RehearsedPolicy = Schemas['RehearsedPolicy']
+/** What a policy would have said of a wallet's transactions. */
+export type Simulation = Schemas['Simulation']
+/** What every transaction of a session has to meet. */
+export type PolicySessionCondition = Schemas['PolicySessionCondition']
 /** The budgets that hold for a wallet. */
 export type WalletBudgets = Schemas['WalletBudgets']
 /** A message that a user signs to prove that a key is theirs. */

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { expect } from 'vitest'
 import type { HalfkeyClient } from '../src/client.ts'
-import type { Command, Dripped, Policy, Wallet } from '../src/models.ts'
+import type { Command, Dripped, Policy, PolicySessionCondition, Wallet } from '../src/models.ts'
 import { readPreparedTransaction } from '../src/prepared.ts'
 import type { ClientOf } from './sign-in.ts'
 
@@ -85,7 +85,7 @@ export async function useDelegatedSessions(
   expect(budgets).toEqual([])
   expect(wallet).toMatchObject({ id: session.walletId, custody: 'embedded', status: 'ready' })
   expect((await agent.transactions({ commandId: 'order-1' })).data).toEqual([summary])
-  expect(await agent.transaction(transaction.id)).toEqual(transaction)
+  expect(await agent.transaction(transaction.id)).toEqual({ ...transaction, approval: null })
   expect((await client.transactions.list({ delegatedSessionId: id, commandId: 'order-1' })).data).toEqual([summary])
 
   const { contracts, nextCursor } = await agent.query(id, { templateIds: ['Token:Holding'] })
@@ -140,7 +140,22 @@ export async function useApprovals(
   const approved = await owner.approvals.approve(second, { credential: assertionOf(shown.publicKey as object) })
   expect(approved).toMatchObject({ id: second, status: 'executed' })
   expect((await owner.approvals.list()).data.map((one) => one.id)).toEqual([second, first])
+  await usePolicies(owner, approved.walletId, policy)
   expect((await client.approvals.list({ userId, status: 'denied' })).data).toEqual([refused])
+}
+
+/** The address book of an owner who has paid once, and what other policies would have said of that. */
+async function usePolicies(owner: HalfkeyClient, walletId: string, policy: Policy): Promise<void> {
+  const entry = await owner.wallets.addRecipient(walletId, { recipient: BOB, label: 'Bob' })
+  expect((await owner.wallets.recipients(walletId)).recipients).toEqual([entry])
+  expect(await owner.wallets.removeRecipient(walletId, entry.id)).toEqual(entry)
+  const conditions: PolicySessionCondition[] = [{ recipients: 'address_book' }]
+  const { words, warnings } = await owner.policies.validate({ policy: { ...policy, conditions }, expiresInSeconds: 60 })
+  expect(words.map(({ rule }) => rule)).toContain('conditions[0]')
+  expect(warnings).toEqual([])
+  const { refused, transactions } = await owner.policies.simulate({ policy: { ...policy, conditions }, walletId })
+  expect(refused).toBe(1)
+  expect(transactions[0]).toMatchObject({ commandId: 'dinner', verdict: 'refused', rule: 'conditions[0]' })
 }
 
 /** Declares a template, once. */

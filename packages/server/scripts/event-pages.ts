@@ -54,6 +54,9 @@ export const WHEN: Record<EventType, string> = {
   'approval.expired': 'When nobody decided until `expiresAt`. What was held is free again.',
   'approval.canceled':
     'When the session was revoked or all sessions were: the worker releases what was held, a moment after the revocation.',
+  'recipient.added':
+    'By `POST /wallets/:id/recipients`. The entry counts from `countsFrom`. If the owner does not know of it, remove it before then.',
+  'recipient.removed': 'By `DELETE /wallets/:id/recipients/:recipientId`, of the owner or a server.',
   'budget.updated': 'By `PUT /wallets/:id/budgets`. `by` says whether the owner or a server set them.',
   'budget.exceeded':
     'When `execute` is refused by a budget, at most once a minute for each session and budget, beside `delegated_session.denied`.',

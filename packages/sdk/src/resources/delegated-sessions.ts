@@ -10,9 +10,11 @@ import type {
   Denial,
   Execution,
   OwnDelegatedSession,
+  OwnTransaction,
   Policy,
+  RehearsedPolicy,
   RevokedDelegatedSession,
-  Transaction,
+  Simulation,
   TransactionSummary,
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
@@ -124,7 +126,7 @@ export function delegatedSessionsOf(calls: Calls) {
     ): List<TransactionSummary> => list('/delegated-sessions/me/transactions', {}, query, options),
 
     /** Gets one of that session's transactions. @throws not_found, also for another session's, and what `me` throws */
-    transaction: (id: string, options?: RequestOptions): Promise<Transaction> =>
+    transaction: (id: string, options?: RequestOptions): Promise<OwnTransaction> =>
       one('get', '/delegated-sessions/me/transactions/{id}', { path: { id } }, options),
 
     ...delegateCallsOf(calls),
@@ -171,5 +173,24 @@ export function approvalsOf({ one, list }: Calls) {
     /** Refuses. With the owner's access token. @throws approval_decided, approval_expired, not_found */
     deny: (id: string, body: Body<'/approvals/{id}/deny', 'post'> = {}, options?: RequestOptions): Promise<Approval> =>
       one('post', '/approvals/{id}/deny', { path: { id }, body }, options),
+  }
+}
+
+/** Calls of policies. Every method may also throw what any call does: see `HalfkeyError`. */
+export function policiesOf({ one }: Calls) {
+  return {
+    /**
+     * Says what a policy means: with its defaults, in words, and with what is hardly meant. Scope `delegated_sessions:read`, or an
+     * access token. @throws validation_failed
+     */
+    validate: (body: Body<'/policies/validate', 'post'>, options?: RequestOptions): Promise<RehearsedPolicy> =>
+      one('post', '/policies/validate', { body, reads: true }, options),
+
+    /**
+     * Tries a policy on a wallet's last transactions: which it would have allowed, asked the owner for, and refused. Scope
+     * `delegated_sessions:read`, or the owner's access token. @throws validation_failed, not_found, simulation_unavailable
+     */
+    simulate: (body: Body<'/policies/simulate', 'post'>, options?: RequestOptions): Promise<Simulation> =>
+      one('post', '/policies/simulate', { body, reads: true }, options),
   }
 }

@@ -1,5 +1,7 @@
 import type { Calls, RequestOptions } from '../http.ts'
 import type {
+  AddressBook,
+  Recipient,
   RevokedSessions,
   Wallet,
   WalletBudgets,
@@ -90,6 +92,30 @@ export function walletsOf({ one, list }: Calls) {
       body: Body<'/wallets/{id}/budgets', 'put'>,
       options?: RequestOptions,
     ): Promise<WalletBudgets> => one('put', '/wallets/{id}/budgets', { path: { id }, body }, options),
+
+    /**
+     * Gets the parties that sessions with the condition `recipients: 'address_book'` may pay. Scope `wallets:read`, or the owner's
+     * access token. @throws not_found
+     */
+    recipients: (id: string, options?: RequestOptions): Promise<AddressBook> =>
+      one('get', '/wallets/{id}/recipients', { path: { id } }, options),
+
+    /**
+     * Adds a party to the address book. With the owner's access token and a step-up; it counts after the app's cooling-off time.
+     * @throws recipient_exists, recipient_limit_reached, mfa_required, reauthentication_required, not_found
+     */
+    addRecipient: (
+      id: string,
+      body: Body<'/wallets/{id}/recipients', 'post'>,
+      options?: RequestOptions,
+    ): Promise<Recipient> => one('post', '/wallets/{id}/recipients', { path: { id }, body }, options),
+
+    /**
+     * Removes an entry of the address book: after this response, no session pays the party because of it. Scope `wallets:write`,
+     * or the owner's access token. @throws not_found
+     */
+    removeRecipient: (id: string, recipientId: string, options?: RequestOptions): Promise<Recipient> =>
+      one('delete', '/wallets/{id}/recipients/{recipientId}', { path: { id, recipientId } }, options),
 
     /** Ends a freeze. Scope `wallets:write`. @throws not_found, guest_expired (an ended guest's stays frozen) */
     unfreeze: (id: string, options?: RequestOptions): Promise<Wallet> =>

@@ -2,6 +2,8 @@ import { type ErrorTable, failures } from '../platform/http/errors.ts'
 
 /** How many active sessions one wallet may have. */
 export const SESSIONS_MAX = 1_000
+/** How many entries an address book may have. */
+export const RECIPIENTS_MAX = 200
 
 export const DELEGATED_SESSION_ERRORS = {
   policy_denied: [403, "The session's policy does not allow this."],
@@ -26,17 +28,23 @@ export const DELEGATED_SESSION_ERRORS = {
     409,
     `This wallet has ${SESSIONS_MAX} active sessions, which is the limit. Revoke one first.`,
   ],
+  recipient_exists: [409, 'The address book has this party already. To give it another label, remove it first.'],
+  recipient_limit_reached: [
+    409,
+    `The address book has ${RECIPIENTS_MAX} entries, which is the limit. Remove one first.`,
+  ],
   approval_pending: [
     409,
     "The wallet's owner has not decided on an earlier request by the same rule. Repeat that one, or wait.",
   ],
-  approval_limit_reached: [409, "This session has asked the wallet's owner too often. Wait an hour."],
+  approval_limit_reached: [409, "The wallet's owner was asked too often. Wait until they have decided, or an hour."],
   approval_decided: [409, 'This approval was decided before.'],
   approval_outdated: [409, 'The transaction would no longer do what the approval says. Nothing was done.'],
   approvals_unavailable: [
     409,
-    'Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out.',
+    'Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out, and `require_approval` of conditions.',
   ],
+  simulation_unavailable: [409, 'Only wallets on a ledger in the database of the service can be simulated.'],
   duplicate_command: [409, 'This commandId was already used with other commands. Use another one.'],
   contract_archived: [409, 'A contract was already used up. Query the contracts again.'],
   uses_in_flight: [409, 'Transactions in progress hold all remaining uses. Try again when they have finished.'],

@@ -296,7 +296,7 @@ const SigningRequest = z
   })
   .meta({ id: 'SigningRequest' })
 
-const AskedApproval = z
+export const AskedApproval = z
   .object({
     id: z.string().meta({ example: 'apr_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
     link: z.string().meta({

@@ -1,5 +1,7 @@
 import { detached, hourly } from '../platform/maintenance.ts'
 import type { Slice } from '../platform/slice.ts'
+import { RECIPIENT_RECORD } from './address-book/recipient-record.ts'
+import { recipientRoutes } from './address-book/recipient-routes.ts'
 import { agentRoutes } from './agent/agent-routes.ts'
 import { APPROVAL_RECORD } from './approvals/approval-record.ts'
 import { approvalRoutes } from './approvals/approval-routes.ts'
@@ -8,15 +10,23 @@ import { SPENDING_RECORD } from './budgets/spending-record.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
+import { rehearsalRoutes } from './rehearse/rehearsal-routes.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
 import { delegatedSessionRoutes } from './routes.ts'
 import { SESSION_RECORD } from './session-record.ts'
 
 /** Delegated sessions: execute and query within a policy. */
 export const delegationSlice: Slice = {
-  routes: [...agentRoutes, ...delegatedSessionRoutes, ...budgetRoutes, ...approvalRoutes],
+  routes: [
+    ...agentRoutes,
+    ...delegatedSessionRoutes,
+    ...rehearsalRoutes,
+    ...budgetRoutes,
+    ...recipientRoutes,
+    ...approvalRoutes,
+  ],
   errors: DELEGATED_SESSION_ERRORS,
-  records: [SESSION_RECORD, SPENDING_RECORD, APPROVAL_RECORD],
+  records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     hourly((db) => deleteOldDenials(deps, db)),

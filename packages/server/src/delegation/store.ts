@@ -77,6 +77,8 @@ export interface LiveRow extends SessionRow {
   used_spending?: number | null
   /** Among the wallet's columns: its own budgets. Null if nothing is counted. */
   wallet__budgets: WalletRow['budgets']
+  /** The entries of its address book. */
+  wallet__recipients: WalletRow['recipients']
   /** What all sessions of the wallet have spent; null if nothing is counted. */
   spending: SpendingRow | null
 }

@@ -25,6 +25,7 @@ const ID_PREFIXES = {
   dom: 'custom domain',
   tx: 'transaction',
   apr: 'approval',
+  rcp: 'address book entry',
   ses: 'session',
   chl: 'challenge',
   pky: 'passkey',

@@ -7,7 +7,7 @@ const MIGRATIONS = join(import.meta.dirname, '../../migrations')
 
 /** One slice owns each table and alone writes it. The delivery room owns its tables as one. */
 const TABLES: Record<string, readonly string[]> = {
-  delegation: ['approvals', 'delegated_sessions', 'denials', 'wallet_spending'],
+  delegation: ['approvals', 'delegated_sessions', 'denials', 'wallet_recipients', 'wallet_spending'],
   delivery: [
     'attempts',
     'deliveries',
@@ -125,6 +125,7 @@ const FOREIGN_READS: Record<string, string> = {
   'custom_domains ← platform': AUTHENTICATION,
   'custom_domains ← tenancy/billing': 'return URLs may lie on verified domains',
   'delegated_sessions ← wallets/wallets': LISTED,
+  'wallet_recipients ← wallets/wallets': LISTED,
   'deliveries ← identity/users': 'an erasure waits for deliveries that are under way',
   'deliveries ← operations/doctor': FIGURES,
   'deliveries ← platform': FIGURES,

@@ -167,11 +167,18 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   guests: async (tenant) => ({ id: await idOf(tenant, '/guests', {}) }),
   users: async (tenant) => ({ id: await idOf(tenant, '/users', { name: 'Ada' }) }),
   'users/bulk': async (tenant) => ({ id: await idOf(tenant, '/users/bulk', BODIES['POST /users/bulk']) }),
-  async wallets(tenant) {
-    const headers = { 'x-user-id': await idOf(tenant, '/users', {}) }
-    const answer = await tenant.post('/users/me/wallet', {}, { headers })
+  async wallets(tenant, service) {
+    const userId = await idOf(tenant, '/users', {})
+    const answer = await tenant.post('/users/me/wallet', {}, { headers: { 'x-user-id': userId } })
     if (answer.status !== 201) throw new Error(answer.text)
-    return { id: answer.body.data.id }
+    const { id } = answer.body.data
+    const owner = await signInAs(service, tenant, { userId })
+    const entry = await owner.post(`/wallets/${id}/recipients`, {
+      recipient: `shop::1220${'5a'.repeat(32)}`,
+      label: 'Shop',
+    })
+    if (entry.status !== 201) throw new Error(entry.text)
+    return { id, recipientId: entry.body.data.id }
   },
   async 'wallets/onboarding'(tenant) {
     await letServersTouchKeys(tenant)
@@ -281,7 +288,7 @@ export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
   [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 /** Of what a record in a path has below it. */
-const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss', providerId: 'prv' }
+const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss', providerId: 'prv', recipientId: 'rcp' }
 
 /** Ids of the right form that name nothing. */
 export function unknownIds(route: Pick<Route, 'path'>): PathIds {

@@ -192,6 +192,8 @@ export const EXTENSIONS = table(`
   GET    /events/:id/deliveries                     webhooks:read  200
   POST   /webhooks/filters/check                    webhooks:read  200
   POST   /delegated-sessions/validate               delegated_sessions:read 200
+  POST   /policies/validate                         delegated_sessions:read 200
+  POST   /policies/simulate                         delegated_sessions:read 200
   GET    /denials                                   delegated_sessions:read 200
   GET    /delegated-sessions/:id/denials            delegated_sessions:read 200
   GET    /delegated-sessions/me                     delegated_sessions:read 200
@@ -199,6 +201,9 @@ export const EXTENSIONS = table(`
   GET    /delegated-sessions/me/transactions/:id    delegated_sessions:read 200
   GET    /wallets/:id/budgets                       wallets:read              200
   PUT    /wallets/:id/budgets                       wallets:write             200
+  GET    /wallets/:id/recipients                    wallets:read              200
+  POST   /wallets/:id/recipients                    users:act_as              201
+  DELETE /wallets/:id/recipients/:recipientId       wallets:write             200
   GET    /approvals                                 delegated_sessions:read   200
   GET    /approvals/:id                             delegated_sessions:read   200
   POST   /approvals/:id/approve                     users:act_as              200

@@ -1,6 +1,6 @@
 import { eitherKey, IdParam, list, one, type Route, route } from '../../platform/http/route.ts'
-import { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
-import { ListOwnTransactions, OwnDelegatedSession } from './agent-schema.ts'
+import { TransactionSummary } from '../../wallets/transactions/schema.ts'
+import { ListOwnTransactions, OwnDelegatedSession, OwnTransaction } from './agent-schema.ts'
 import { getOwnSession, getOwnTransaction, listOwnTransactions } from './own.ts'
 
 const ENDED = [
@@ -45,10 +45,11 @@ export const agentRoutes: Route[] = [
     'GET /delegated-sessions/me/transactions/:id',
     {
       summary: 'Get one of your own transactions',
-      description: 'Transactions of other sessions are a 404, also those of the same wallet.',
+      description:
+        'With the link for the owner, while it waits for them. Transactions of other sessions are a 404, also those of the same wallet.',
       callers,
       params: IdParam,
-      reply: one(Transaction),
+      reply: one(OwnTransaction),
       errors: [...ENDED],
       extension: true,
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Paging, sortedBy } from '../../platform/http/route.ts'
-import { Status } from '../../wallets/transactions/schema.ts'
-import { DelegatedSession, RemainingBeside } from '../schema.ts'
+import { Status, Transaction } from '../../wallets/transactions/schema.ts'
+import { AskedApproval, DelegatedSession, RemainingBeside } from '../schema.ts'
 
 /** A session as its delegate sees it. */
 export const OwnDelegatedSession = DelegatedSession.extend({
@@ -23,6 +23,12 @@ export const OwnDelegatedSession = DelegatedSession.extend({
   }),
 }).meta({ id: 'OwnDelegatedSession' })
 export type OwnDelegatedSession = z.infer<typeof OwnDelegatedSession>
+
+/** A transaction as the delegate that asked for it sees it. */
+export const OwnTransaction = Transaction.extend({
+  approval: AskedApproval.nullable().meta({ description: 'While it waits for the owner: what they must approve.' }),
+}).meta({ id: 'OwnTransaction' })
+export type OwnTransaction = z.infer<typeof OwnTransaction>
 
 export const ListOwnTransactions = z.strictObject({
   ...Paging,

@@ -1,12 +1,13 @@
 import type { Deps } from '../../platform/deps.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Delegate, Page } from '../../platform/http/route.ts'
-import type { Transaction, TransactionSummary } from '../../wallets/transactions/schema.ts'
+import type { TransactionSummary } from '../../wallets/transactions/schema.ts'
 import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
 import { withLimits } from '../access.ts'
+import { approvalOf } from '../execute/execution.ts'
 import { remainingBeside, requireActive, requireActiveUser, toSession } from '../session.ts'
 import * as store from '../store.ts'
-import type { ListOwnTransactions, OwnDelegatedSession } from './agent-schema.ts'
+import type { ListOwnTransactions, OwnDelegatedSession, OwnTransaction } from './agent-schema.ts'
 
 /** A call by the holder of a session's token. */
 export interface DelegateCall {
@@ -56,8 +57,9 @@ export async function listOwnTransactions(
 }
 
 /** One of the session's transactions. @throws not_found, also for another session's, and what `findOwn` throws */
-export async function getOwnTransaction(deps: Deps, call: DelegateCall, id: string): Promise<Transaction> {
+export async function getOwnTransaction(deps: Deps, call: DelegateCall, id: string): Promise<OwnTransaction> {
   const session = await findOwn(deps, call)
   const row = await findTransaction(deps.db, session.tenant_id, pathId('tx', id))
-  return toTransaction(existing(row?.delegated_session_id === session.id ? row : undefined))
+  const own = existing(row?.delegated_session_id === session.id ? row : undefined)
+  return { ...toTransaction(own), approval: approvalOf(deps, own) }
 }

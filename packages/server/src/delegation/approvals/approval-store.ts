@@ -61,11 +61,30 @@ export async function askedBy(
   return { open, recent }
 }
 
-/** Which of these parties a wallet's owner has approved a payment to that happened. */
+/** Lets one session of a wallet ask at a time, until the transaction ends. After its session is locked. */
+export async function lockAsking(tx: Db, { wallet_id: walletId }: { wallet_id: Id<'wal'> }): Promise<void> {
+  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${walletId}, 6))`)
+}
+
+/** What all sessions of a wallet have asked for: how many requests are open at `now`, and how many were made since a time. */
+export async function askedOf(
+  db: Db,
+  { tenant_id: tenantId, wallet_id: walletId }: { tenant_id: Id<'ten'>; wallet_id: Id<'wal'> },
+  { since, now }: { since: Date; now: Date },
+): Promise<{ open: number; recent: number }> {
+  const own = sql`tenant_id = ${tenantId} and wallet_id = ${walletId}`
+  const isOpen = sql`status = 'pending' and expires_at > ${now}`
+  const open = await db.count(sql`select count(*) as n from approvals where ${own} and ${isOpen}`)
+  const recent = await db.count(sql`select count(*) as n from approvals where ${own} and created_at > ${since}`)
+  return { open, recent }
+}
+
+/** Which of these parties a wallet's owner has, by `now`, approved a payment to that happened. */
 export async function approvedRecipients(
   db: Db,
   { tenant_id: tenantId, wallet_id: walletId }: { tenant_id: Id<'ten'>; wallet_id: Id<'wal'> },
   parties: readonly string[],
+  now: Date,
 ): Promise<ReadonlySet<string>> {
   if (parties.length === 0) return new Set()
   const rows = await readRecords<ApprovalRow>(
@@ -75,6 +94,7 @@ export async function approvedRecipients(
     select a.* from unnest(${parties.slice(0, RECIPIENTS_MAX)}::text[]) p(party) cross join lateral (
       select * from approvals
       where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'executed' and recipients @> array[p.party]
+        and decided_at <= ${now}
       order by id desc limit 1) a`,
   )
   return new Set(rows.flatMap(({ recipients }) => recipients))

@@ -10,15 +10,18 @@ import type { Taken } from '../budgets/turn.ts'
 import { fail } from '../errors.ts'
 import type { Denial } from '../execute/evaluate.ts'
 import { insertReserved } from '../execute/record.ts'
+import type { Required } from '../policy/judge.ts'
 import * as sessions from '../store.ts'
 import { approvalEvent, linkOf } from './approval.ts'
 import { type ApprovalRow, approvalIdOf } from './approval-record.ts'
 import * as store from './approval-store.ts'
 import { meaningOf, newDocument } from './document.ts'
-import type { Required } from './verdict.ts'
 
-/** How often one session may ask within an hour, so that nobody is worn down by questions. */
+/** How often one session, and all sessions of a wallet, may ask within an hour, so that nobody is worn down by questions. */
 const ASKS_PER_HOUR_MAX = 20
+const ASKS_OF_WALLET_PER_HOUR_MAX = 60
+/** How many requests of a wallet wait for its owner at a time. */
+const OPEN_OF_WALLET_MAX = 20
 const HOUR_MS = 60 * 60_000
 
 /** Where nobody can be asked, a rule that wants it refuses. */
@@ -27,10 +30,19 @@ export function refusedWithoutOwner({ reasons: [{ rule, message }] }: Required):
   return { code: 'policy_denied', rule, command: null, message: `${message} ${why}`, more: {} }
 }
 
-/** @throws approval_pending, approval_limit_reached */
+function refuseMore(rule: string, limit: 'session_hour' | 'wallet_hour' | 'wallet_open', message: string): never {
+  throw fail('approval_limit_reached').about('commands', message, { rule, limit })
+}
+
+/**
+ * With the session locked, and then all that asks for its wallet: what is counted stays as it is until the request is written.
+ * @throws approval_pending, approval_limit_reached
+ */
 async function requireMayAsk(tx: Db, deps: Deps, session: Acting, rule: string): Promise<void> {
   const now = deps.now()
-  const { open, recent } = await store.askedBy(tx, session, new Date(now.getTime() - HOUR_MS))
+  const hourAgo = new Date(now.getTime() - HOUR_MS)
+  await store.lockAsking(tx, session)
+  const { open, recent } = await store.askedBy(tx, session, hourAgo)
   const same = open.find((one) => one.rule === rule)
   if (same !== undefined)
     throw fail('approval_pending').about(
@@ -39,10 +51,15 @@ async function requireMayAsk(tx: Db, deps: Deps, session: Acting, rule: string):
       { rule, approvalId: same.id, link: linkOf(deps, { app_id: session.app_id, id: same.id }) },
     )
   if (recent >= ASKS_PER_HOUR_MAX)
-    throw fail('approval_limit_reached').about(
-      'commands',
-      `This session has asked ${ASKS_PER_HOUR_MAX} times within an hour.`,
-      { rule },
+    refuseMore(rule, 'session_hour', `This session has asked ${ASKS_PER_HOUR_MAX} times within an hour.`)
+  const ofWallet = await store.askedOf(tx, session, { since: hourAgo, now })
+  if (ofWallet.open >= OPEN_OF_WALLET_MAX)
+    refuseMore(rule, 'wallet_open', `${OPEN_OF_WALLET_MAX} requests of this wallet's sessions wait for the owner.`)
+  if (ofWallet.recent >= ASKS_OF_WALLET_PER_HOUR_MAX)
+    refuseMore(
+      rule,
+      'wallet_hour',
+      `The sessions of this wallet have asked ${ASKS_OF_WALLET_PER_HOUR_MAX} times within an hour.`,
     )
 }
 

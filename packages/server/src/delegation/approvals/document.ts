@@ -34,7 +34,7 @@ export interface ApprovalDocument {
   /** The parties that gain something, in the order of the alphabet. */
   recipients: string[]
   /** The rules that ask. */
-  rules: ApprovalReason[]
+  rules: Pick<ApprovalReason, 'rule' | 'message'>[]
   expiresAt: string
   /** 32 random bytes, hex. */
   nonce: string

@@ -1,18 +1,11 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import type { Prepared } from '../../platform/ports/ledger.ts'
-import { type ApprovalReason, approvalReasons, type Payment, paymentOf } from '../policy/require-approval.ts'
-import { policyOf } from '../session.ts'
+import { bookedRecipients, type WithBook } from '../address-book/known.ts'
+import type { Known } from '../policy/judge.ts'
+import type { CompiledPolicy } from '../policy/policy.ts'
+import type { Payment } from '../policy/require-approval.ts'
 import type { LiveRow } from '../store.ts'
 import { approvedRecipients } from './approval-store.ts'
-
-/** What a policy wants the owner to approve. */
-export interface Required {
-  payment: Payment
-  /** At least one, in the policy's order. */
-  reasons: [ApprovalReason, ...ApprovalReason[]]
-  lifetimeMs: number
-}
 
 /** Whether sessions of a wallet can ask its owner: the service signs for it, in the transaction of the approval. */
 export const canAsk = (
@@ -20,16 +13,19 @@ export const canAsk = (
   { custody, ledger }: Pick<LiveRow, 'custody' | 'ledger'>,
 ): boolean => custody === 'embedded' && deps.ledgers.get(ledger)?.transactional === true
 
-/** What of a prepared transaction the owner has to approve; null for nothing. */
-export async function requiredApproval(db: Db, row: LiveRow, prepared: Prepared): Promise<Required | null> {
-  const rules = policyOf(row).approvals
-  if (rules.length === 0) return null
-  const payment = paymentOf(prepared, row.party_id)
-  const asksForStrangers = rules.some(({ above }) => above === null)
-  const known = asksForStrangers ? await approvedRecipients(db, row, payment.recipients) : new Set()
-  const [first, ...more] = approvalReasons(rules, payment, (party) => known.has(party))
-  if (first === undefined) return null
-  const asking = new Set([first, ...more].map(({ rule }) => rule))
-  const lifetimes = rules.filter(({ name }) => asking.has(name)).map(({ lifetimeMs }) => lifetimeMs)
-  return { payment, reasons: [first, ...more], lifetimeMs: Math.min(...lifetimes) }
+const NOBODY: ReadonlySet<string> = new Set()
+
+/** Which of the parties that a payment goes to are known, as far as the policy asks for that. */
+export async function knownRecipients(
+  db: Db,
+  wallet: WithBook,
+  policy: Pick<CompiledPolicy, 'approvals' | 'conditions'>,
+  { recipients }: Payment,
+  now: Date,
+): Promise<Known> {
+  const asksForStrangers = policy.approvals.some(({ above }) => above === null)
+  const approved = asksForStrangers ? await approvedRecipients(db, wallet, recipients, now) : NOBODY
+  const asksForBook = policy.conditions.some(({ kind }) => kind === 'address_book')
+  const booked = asksForBook ? await bookedRecipients(db, wallet, recipients, now) : NOBODY
+  return { isApproved: (party) => approved.has(party), isInBook: (party) => booked.has(party) }
 }

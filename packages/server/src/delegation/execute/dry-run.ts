@@ -3,7 +3,7 @@ import { callLedger } from '../../platform/ports/call-ledger.ts'
 import type { Prepared } from '../../platform/ports/ledger.ts'
 import { type Acting, type ExecuteCall, findLive } from '../access.ts'
 import { refusedWithoutOwner } from '../approvals/ask.ts'
-import { canAsk, requiredApproval } from '../approvals/verdict.ts'
+import { canAsk } from '../approvals/verdict.ts'
 import { counted } from '../budgets/count.ts'
 import { decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
@@ -60,10 +60,9 @@ export async function dryRun(
     throw asAnswer(error)
   })
   if ('denial' in evaluated) return answer(refused(evaluated.denial), prepared, session)
-  const required = await requiredApproval(deps.db, session, prepared)
+  const { charges, parts, required } = evaluated
   if (required !== null && !canAsk(deps, session))
     return answer(refused(refusedWithoutOwner(required)), prepared, session)
-  const { charges, parts } = evaluated
   const spending = session.spending && {
     ...session.spending,
     spent: counted(session.spending.spent, parts, session.limits),
@@ -71,5 +70,12 @@ export async function dryRun(
   const after = { ...session, spending, uses: session.uses + 1, spent: addCharges(session.spent, charges) }
   if (required === null) return answer({ allowed: true, code: null, rule, command, message, trace }, prepared, after)
   const [reason] = required.reasons
-  return answer({ allowed: false, code: 'approval_required', ...reason, command: null, trace }, prepared, session)
+  const asking = {
+    allowed: false,
+    code: 'approval_required',
+    rule: reason.rule,
+    command: null,
+    message: reason.message,
+  }
+  return answer({ ...asking, trace }, prepared, session)
 }

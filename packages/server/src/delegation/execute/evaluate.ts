@@ -3,14 +3,18 @@ import type { Deps } from '../../platform/deps.ts'
 import type { StoredEvent } from '../../platform/events/events.ts'
 import type { HttpError } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
+import type { Id } from '../../platform/ids.ts'
 import { type Command, type Ledger, LedgerError, type Prepared } from '../../platform/ports/ledger.ts'
 import type { Acting } from '../access.ts'
+import { knownRecipients } from '../approvals/verdict.ts'
 import { type BudgetDenial, partsOf, type Toll, tollsOf } from '../budgets/count.ts'
 import { countRepeatedDenial, recordFirstDenial } from '../denials/denials.ts'
 import { fail } from '../errors.ts'
 import { type Declared, decideEffects } from '../policy/effects.ts'
+import { judgePayment, type PaymentDenial, type Required } from '../policy/judge.ts'
 import { type CompiledPolicy, type Decision, decideCommands } from '../policy/policy.ts'
-import { type Charge, charge, type SpendDenial } from '../policy/spend.ts'
+import { paymentOf } from '../policy/require-approval.ts'
+import type { Charge } from '../policy/spend.ts'
 import type { Part } from '../policy/windows.ts'
 import { policyOf, sessionEvent } from '../session.ts'
 import * as store from '../store.ts'
@@ -46,7 +50,7 @@ export function evaluateCommands(policy: CompiledPolicy, commands: readonly Comm
 async function declaredBy(
   ledger: Ledger,
   db: Db,
-  row: store.SessionRow,
+  tenantId: Id<'ten'>,
   commands: readonly Command[],
 ): Promise<Declared> {
   const known = new Map<string, ReturnType<Declared>>()
@@ -54,7 +58,7 @@ async function declaredBy(
     if (!('exercise' in command)) continue
     const { templateId, choice } = command.exercise
     const key = `${templateId} ${choice}`
-    if (!known.has(key)) known.set(key, await ledger.declaredConsequences(db, row.tenant_id, templateId, choice))
+    if (!known.has(key)) known.set(key, await ledger.declaredConsequences(db, tenantId, templateId, choice))
   }
   return (templateId, choice) => known.get(`${templateId} ${choice}`) ?? null
 }
@@ -63,36 +67,46 @@ async function declaredBy(
 export async function evaluateActs(
   db: Db,
   ledger: Ledger,
-  row: store.LiveRow,
-  commands: readonly Command[],
-  prepared: Prepared,
+  policy: CompiledPolicy,
+  { tenant_id, party_id, commands }: Pick<store.LiveRow, 'tenant_id' | 'party_id'> & { commands: readonly Command[] },
+  prepared: Pick<Prepared, 'actAs' | 'effects'>,
 ): Promise<Denial | null> {
-  const declared = await declaredBy(ledger, db, row, commands)
-  const decision = decideEffects(policyOf(row), { actAs: row.party_id, commands }, prepared, declared)
+  const declared = await declaredBy(ledger, db, tenant_id, commands)
+  const decision = decideEffects(policy, { actAs: party_id, commands }, prepared, declared)
   return decision.allowed ? null : denialBy(decision)
 }
 
-/** What a prepared transaction takes of its session's caps, and of the budgets of its wallet. */
+/** What a prepared transaction takes of its session's caps and of the budgets of its wallet, and whether the owner is asked. */
 export interface Cost {
   charges: Charge[]
   tolls: Toll[]
   /** What the tolls are, counted on what is spent as it was read. */
   parts: Part[]
+  /** What the owner has to approve; null for nothing. */
+  required: Required | null
 }
 
-/** A refusal because of the cost. */
-export function costDenial({ code, rule, message, ...more }: SpendDenial | BudgetDenial): Denial {
+/** A refusal because of a condition or the cost. */
+export function costDenial({ code, rule, message, ...more }: PaymentDenial | BudgetDenial): Denial {
   return { code, rule, command: null, message, more }
 }
 
-/** What a prepared transaction costs on what is spent in `row`, or why a cap or budget denies it. */
-export function evaluateCost(row: Acting, prepared: Prepared, now: Date): { denial: Denial } | Cost {
-  const charged = charge(policyOf(row), row.spent, prepared.flows, row.party_id, now)
-  if ('denied' in charged) return { denial: costDenial(charged.denied) }
+/** What a prepared transaction costs on what is spent in `row`, or why a condition, cap or budget denies it. */
+export async function evaluateCost(
+  db: Db,
+  row: Acting,
+  prepared: Prepared,
+  now: Date,
+): Promise<{ denial: Denial } | Cost> {
+  const policy = policyOf(row)
+  const payment = paymentOf(prepared, row.party_id)
+  const known = await knownRecipients(db, row, policy, payment, now)
+  const judged = judgePayment(policy, payment, { ...known, spent: row.spent, now })
+  if ('denied' in judged) return { denial: costDenial(judged.denied) }
   const tolls = tollsOf(row.limits, prepared, row.party_id)
   const counted = partsOf(tolls, row.spending?.spent ?? {}, now)
   if ('denied' in counted) return { denial: costDenial(counted.denied) }
-  return { ...charged, tolls, ...counted }
+  return { ...judged, tolls, ...counted }
 }
 
 /** Both: effects and cost. */
@@ -104,8 +118,8 @@ export async function evaluateEffects(
   commands: readonly Command[],
   prepared: Prepared,
 ): Promise<{ denial: Denial } | Cost> {
-  const denial = await evaluateActs(db, ledger, row, commands, prepared)
-  return denial === null ? evaluateCost(row, prepared, deps.now()) : { denial }
+  const denial = await evaluateActs(db, ledger, policyOf(row), { ...row, commands }, prepared)
+  return denial === null ? evaluateCost(db, row, prepared, deps.now()) : { denial }
 }
 
 function errorOf({ code, rule, command, message, more }: Denial): HttpError {

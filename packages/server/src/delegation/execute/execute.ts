@@ -7,7 +7,7 @@ import { signatureOf } from '../../platform/ports/signature.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type Acting, type ExecuteCall, findLive } from '../access.ts'
 import { askOwner, refusedWithoutOwner } from '../approvals/ask.ts'
-import { canAsk, requiredApproval } from '../approvals/verdict.ts'
+import { canAsk } from '../approvals/verdict.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import type { Toll } from '../budgets/count.ts'
 import type { Taken } from '../budgets/turn.ts'
@@ -114,8 +114,7 @@ async function attempt(
   })
   const evaluated = await evaluateEffects(db, deps, ledger, session, commands, prepared)
   if ('denial' in evaluated) return deny(db, deps, call, session, evaluated.denial)
-  const { charges, tolls } = evaluated
-  const required = await requiredApproval(db, session, prepared)
+  const { charges, tolls, required } = evaluated
   if (required !== null) {
     if (!canAsk(deps, session)) return deny(db, deps, call, session, refusedWithoutOwner(required))
     const held = { ...withPrepared(row, prepared, charges), commands }

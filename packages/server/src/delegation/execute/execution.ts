@@ -188,7 +188,7 @@ function signingRequestOf(deps: Deps, session: LiveRow, row: TransactionRow): Ex
 }
 
 /** What the owner is asked; null unless the transaction waits for that. */
-function approvalOf(deps: Deps, row: TransactionRow): Execution['approval'] {
+export function approvalOf(deps: Deps, row: TransactionRow): Execution['approval'] {
   if (row.status !== 'approval_required' || row.expires_at === null) return null
   const id = approvalIdOf(row.id)
   return { id, link: linkOf(deps, { app_id: row.app_id, id }), expiresAt: row.expires_at.toISOString() }

@@ -22,6 +22,10 @@ export function requireValidPolicy(policy: CreateDelegatedSession['policy']): vo
   if (wrong.length > 0) throw fail('validation_failed', wrong)
 }
 
+/** Whether anything in a policy may ask the wallet's owner. */
+const asksOwner = ({ requireApproval = [], conditions = [] }: CreateDelegatedSession['policy']): boolean =>
+  requireApproval.length > 0 || conditions.some(({ otherwise }) => otherwise === 'require_approval')
+
 /** Writes a new session, once the wallet's record lists it. @throws wallet_not_found, wallet_frozen, session_limit_reached */
 async function add(tx: Db, deps: Deps, row: store.SessionRow, cause: Call): Promise<void> {
   // Those who act for the user have locked the wallet in share.
@@ -58,7 +62,7 @@ export async function createDelegatedSession(
   await requireStepUp(deps, caller, user)
   if (wallet.frozen_at !== null) throw fail('wallet_frozen')
   if (ownKey && input.serverExecute === true) throw fail('custody_not_delegable')
-  if ((input.policy.requireApproval ?? []).length > 0 && !canAsk(deps, wallet)) throw fail('approvals_unavailable')
+  if (asksOwner(input.policy) && !canAsk(deps, wallet)) throw fail('approvals_unavailable')
   const now = deps.now()
   const { token, hash } = newDelegateToken()
   const row: store.SessionRow = {

@@ -12,6 +12,11 @@ const SYMBOL_CHARS_MAX = 64
 const APPROVAL_RULES_MAX = 20
 const APPROVAL_SECONDS_MIN = 60
 const APPROVAL_SECONDS_MAX = 7 * 86_400
+const SESSION_CONDITIONS_MAX = 10
+const ZONE_CHARS_MAX = 64
+const EXECUTIONS_MAX = 1_000_000
+const RATE_SECONDS_MIN = 60
+const RATE_SECONDS_MAX = 30 * 86_400
 
 const expected = (text: string) => ({ 'x-expected': text })
 
@@ -167,6 +172,87 @@ const ApprovalRule = z
   .meta({ id: 'PolicyApprovalRule' })
 export type ApprovalRule = z.infer<typeof ApprovalRule>
 
+const Hours = z
+  .strictObject({
+    days: z
+      .array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']))
+      .min(1)
+      .max(7)
+      .optional()
+      .meta({
+        uniqueItems: true,
+        ...expected('a list of mon, tue, wed, thu, fri, sat, sun, each once'),
+        description: 'Default: every day.',
+      }),
+    from: z
+      .string()
+      .regex(/^([01]\d|2[0-3]):[0-5]\d$/)
+      .meta({ ...expected('a time of day from 00:00 to 23:59'), example: '09:00' }),
+    to: z
+      .string()
+      .regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
+      .meta({
+        ...expected('a time of day from 00:00 to 24:00'),
+        description:
+          'The first minute that is outside. If it is earlier than `from`, the hours end on the next day; `days` are those on which they begin.',
+        example: '18:00',
+      }),
+    timeZone: z
+      .string()
+      .max(ZONE_CHARS_MAX)
+      .regex(/^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/)
+      .meta({
+        ...expected('the name of a time zone such as Europe/Zurich'),
+        description: 'A name of the IANA time zone database. The hours are those of its local clocks.',
+        example: 'Europe/Zurich',
+      }),
+  })
+  .meta({ id: 'PolicyHours' })
+export type Hours = z.infer<typeof Hours>
+
+const Rate = z
+  .strictObject({
+    executions: z.int().min(1).max(EXECUTIONS_MAX).optional().meta({
+      description: 'How many transactions may be made within the window. Either this or `asset` and `amount`.',
+      example: 10,
+    }),
+    asset: Asset.optional(),
+    amount: z
+      .string()
+      .regex(AMOUNT_PATTERN)
+      .optional()
+      .meta({ ...AN_AMOUNT, description: 'How much of `asset` may be spent within the window.', example: '50' }),
+    withinSeconds: z.int().min(RATE_SECONDS_MIN).max(RATE_SECONDS_MAX).meta({
+      description:
+        'The length of the window, which moves with the time: from a minute to 30 days. It is kept in 60 slices. A transaction counts up to one slice longer than the window, never shorter.',
+      example: 3600,
+    }),
+  })
+  .meta({ id: 'PolicyRate' })
+
+const SessionCondition = z
+  .strictObject({
+    hours: Hours.optional().meta({ description: 'Transactions are made within these hours.' }),
+    rate: Rate.optional().meta({ description: 'No more than this is done within the window.' }),
+    recipients: z
+      .literal('address_book')
+      .optional()
+      .meta({
+        ...expected('address_book, or absent'),
+        description: "Only parties in the wallet's address book are paid: see `POST /wallets/:id/recipients`.",
+      }),
+    otherwise: z.enum(['deny', 'require_approval']).optional().meta({
+      description:
+        "What happens to a transaction that does not meet the condition: it is denied, or the wallet's owner is asked. Default: deny.",
+    }),
+    expiresInSeconds: z.int().min(APPROVAL_SECONDS_MIN).max(APPROVAL_SECONDS_MAX).optional().meta({
+      description: 'For `require_approval`: how long the owner has. Default: 86400, one day.',
+      example: 86_400,
+    }),
+  })
+  .meta({ id: 'PolicySessionCondition', description: 'Exactly one of `hours`, `rate` and `recipients`.' })
+export type SessionCondition = z.infer<typeof SessionCondition>
+
 const Rules = z
   .array(Rule)
   .max(RULES_MAX)
@@ -196,6 +282,14 @@ export const Policy = z
         ...expected(`a list of at most ${APPROVAL_RULES_MAX} rules`),
         description:
           "What the wallet's owner has to approve, although `allow` and `spend` cover it. For `embedded` wallets.",
+      }),
+    conditions: z
+      .array(SessionCondition)
+      .max(SESSION_CONDITIONS_MAX)
+      .optional()
+      .meta({
+        ...expected(`a list of at most ${SESSION_CONDITIONS_MAX} conditions`),
+        description: 'What every transaction has to meet, although `allow` and `spend` cover it.',
       }),
     query: z
       .strictObject({ templateIds: TemplateIds })

@@ -13,6 +13,7 @@ import {
 } from './conditions.ts'
 import type { Policy, Rule, Spend } from './policy-schema.ts'
 import { type CompiledApprovalRule, checkApprovalRules, compileApprovalRule } from './require-approval.ts'
+import { type CompiledSessionCondition, checkSessionConditions, compileSessionCondition } from './session-conditions.ts'
 
 const POLICY_BYTES_MAX = 64 * 1024
 const DETAILS_MAX = 50
@@ -94,6 +95,8 @@ export interface CompiledPolicy {
   spend: readonly CompiledSpend[]
   /** What the owner has to approve. */
   approvals: readonly CompiledApprovalRule[]
+  /** What every transaction has to meet. */
+  conditions: readonly CompiledSessionCondition[]
   /** Templates that can be queried. */
   queryTemplateIds: readonly string[]
 }
@@ -145,6 +148,7 @@ export function checkPolicy(policy: Policy, field = 'policy'): ErrorDetail[] {
     ...(policy.deny ?? []).flatMap((rule, index) => checkRule(rule, `${field}.deny.${index}`)),
     ...checkSpend(policy.spend ?? [], `${field}.spend`),
     ...checkApprovalRules(policy.requireApproval ?? [], `${field}.requireApproval`),
+    ...checkSessionConditions(policy.conditions ?? [], `${field}.conditions`),
   ].slice(0, DETAILS_MAX)
 }
 
@@ -182,6 +186,7 @@ export function compile(policy: Policy): CompiledPolicy {
     rules,
     spend: (policy.spend ?? []).map(compileSpend),
     approvals: (policy.requireApproval ?? []).map(compileApprovalRule),
+    conditions: (policy.conditions ?? []).map(compileSessionCondition),
     queryTemplateIds: policy.query?.templateIds ?? [],
   }
 }

@@ -15,10 +15,12 @@ export interface CompiledApprovalRule {
   above: { issuer: string; symbol: string; units: bigint } | null
 }
 
-/** A rule that asks, and why. */
+/** A rule or condition that asks, and why. */
 export interface ApprovalReason {
-  rule: CompiledApprovalRule['name']
+  rule: CompiledApprovalRule['name'] | `conditions[${number}]`
   message: string
+  /** How long the owner has. */
+  lifetimeMs: number
 }
 
 /** What a transaction pays: the cost of each asset, and the parties that gain something. */
@@ -26,6 +28,9 @@ export interface Payment {
   costs: { asset: { issuer: string; symbol: string }; units: bigint }[]
   recipients: string[]
 }
+
+/** How long the owner has, where a rule says so or not. */
+export const lifetimeMsOf = (expiresInSeconds = SECONDS_DEFAULT): number => expiresInSeconds * 1000
 
 /** Checks what the schema of a rule cannot express. */
 export function checkApprovalRules(rules: readonly ApprovalRule[], field: string): ErrorDetail[] {
@@ -47,13 +52,13 @@ export function checkApprovalRules(rules: readonly ApprovalRule[], field: string
 
 /** Compiles a rule. It has passed its schema and `checkApprovalRules`. */
 export function compileApprovalRule(
-  { asset, above, expiresInSeconds = SECONDS_DEFAULT }: ApprovalRule,
+  { asset, above, expiresInSeconds }: ApprovalRule,
   index: number,
 ): CompiledApprovalRule {
   const units = above === undefined ? null : parseAmount(above)
   return {
     name: `requireApproval[${index}]`,
-    lifetimeMs: expiresInSeconds * 1000,
+    lifetimeMs: lifetimeMsOf(expiresInSeconds),
     above: asset === undefined || units === null ? null : { ...asset, units },
   }
 }
@@ -92,15 +97,15 @@ export function approvalReasons(
   { costs, recipients }: Payment,
   isKnown: (party: string) => boolean,
 ): ApprovalReason[] {
-  return rules.flatMap(({ name, above }): ApprovalReason[] => {
+  return rules.flatMap(({ name, above, lifetimeMs }): ApprovalReason[] => {
     if (above === null) {
       const stranger = recipients.find((party) => !isKnown(party))
       const message = `The owner has not approved a payment to ${stranger} before.`
-      return stranger === undefined ? [] : [{ rule: name, message }]
+      return stranger === undefined ? [] : [{ rule: name, message, lifetimeMs }]
     }
     const { issuer, symbol, units } = above
     const cost = costs.find(({ asset }) => asset.issuer === issuer && asset.symbol === symbol)?.units ?? 0n
     const message = `This spends ${formatAmount(cost)} ${symbol}; more than ${formatAmount(units)} needs the owner's approval.`
-    return cost > units ? [{ rule: name, message }] : []
+    return cost > units ? [{ rule: name, message, lifetimeMs }] : []
   })
 }

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatAmount, parseAmount, UNITS_MAX } from '../../platform/ports/amount.ts'
 import type { Flow } from '../../platform/ports/ledger.ts'
-import { compile } from './policy.ts'
+import { type CompiledPolicy, compile } from './policy.ts'
 import type { Spend } from './policy-schema.ts'
-import { addCharges, type Charge, charge, remainingOf, removeCharges } from './spend.ts'
+import { addCharges, type Charge, charge as chargeCosts, costs, remainingOf, removeCharges } from './spend.ts'
 import type { Spent } from './windows.ts'
 
 const ALICE = 'alice::1220'
@@ -19,6 +19,13 @@ const WINDOWS = ['lifetime', 'rolling_24h', 'day_utc'] as const
 
 const policy = (...spend: Spend[]) => compile({ allow: [{ templateId: 'Token:Holding' }], spend })
 const units = (amount: string) => parseAmount(amount) as bigint
+const charge = (compiled: CompiledPolicy, spent: Spent, flows: readonly Flow[], party: string, now: Date) =>
+  chargeCosts(
+    compiled,
+    spent,
+    costs(flows, party).filter((cost) => cost.units > 0n),
+    now,
+  )
 const later = (ms: number) => new Date(NOW.getTime() + ms)
 
 const flow = (owner: string | null, consumed: string, created: string, asset = USD): Flow => ({

@@ -9,10 +9,10 @@ type Asset = Spend['asset']
 
 /** What a transaction takes from a cap. An amount counts from its reservation, and is returned only when it fails. */
 export interface Charge {
-  /** Index of the policy's spend entry. */
-  entry: number
+  /** Index of the policy's spend entry, or the name of a condition that counts. */
+  entry: number | `conditions[${number}]`
   bucket: string
-  /** Base units, as decimal text. */
+  /** Base units, or transactions, as decimal text. */
   units: string
 }
 
@@ -83,17 +83,15 @@ function exceeded(entry: number, asset: Asset, cap: NonNullable<CompiledSpend['c
 }
 
 /**
- * What a transaction must be charged with, or why it may not happen. Changes nothing. To reserve the charges, the caller
+ * What a transaction with these costs must be charged with, or why it may not happen. Changes nothing. To reserve the charges, the caller
  * holds the session's row from reading `spent` to writing it.
  */
 export function charge(
   policy: CompiledPolicy,
   spent: Spent,
-  flows: readonly Flow[],
-  party: string,
+  moving: readonly { asset: Asset; units: bigint }[],
   now: Date,
 ): { charges: Charge[] } | { denied: SpendDenial } {
-  const moving = costs(flows, party).filter(({ units }) => units > 0n)
   const unnamed = moving.find(({ asset }) => !policy.spend.some((entry) => named(entry, asset)))
   if (unnamed !== undefined) {
     const { asset, units } = unnamed

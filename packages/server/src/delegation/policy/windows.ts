@@ -1,12 +1,18 @@
 /** Within which time an amount may be spent. */
 export type Window = 'lifetime' | 'rolling_24h' | 'rolling_30d' | 'day_utc'
 
+/** A rolling window of a policy's own length. */
+export interface Rolling {
+  seconds: number
+}
+
 /** What was spent or reserved within a window, in base units as decimal text, by bucket. */
 export type Buckets = { [bucket: string]: string }
 
 /**
  * The same for several limits. Buckets: `all`; a day `2026-11-21`; the beginning of a quarter of an hour, `2026-11-21T08:30Z`, or
- * of six hours, `2026-11-21T06Z`. Those of one window sort by time as text.
+ * of six hours, `2026-11-21T06Z`; the beginning of a slice of a window of 3600 seconds, `1763713800/3600`. Those of one window
+ * sort by time as text.
  */
 export type Spent = { [slot: string]: Buckets }
 
@@ -29,25 +35,60 @@ const SLICED = {
   rolling_24h: { sliceMs: 15 * MINUTE_MS, windowMs: DAY_MS, chars: '2026-11-21T08:30'.length },
   rolling_30d: { sliceMs: 6 * HOUR_MS, windowMs: 30 * DAY_MS, chars: '2026-11-21T06'.length },
 } as const
-type Slicing = (typeof SLICED)[keyof typeof SLICED]
+
+/** How a window is kept in slices. */
+interface Slicing {
+  sliceMs: number
+  windowMs: number
+  /** The name of the slice that begins at a time. */
+  nameOf: (beginningMs: number) => string
+}
+
+const SLICES_MAX = 60
+const SECOND_MS = 1_000
+
+const named = ({ sliceMs, windowMs, chars }: (typeof SLICED)[keyof typeof SLICED]): Slicing => ({
+  sliceMs,
+  windowMs,
+  nameOf: (beginningMs) => `${new Date(beginningMs).toISOString().slice(0, chars)}Z`,
+})
+
+/** A window of a policy's own length has slices of whole seconds. */
+const rolling = (seconds: number): Slicing => ({
+  sliceMs: Math.ceil(seconds / SLICES_MAX) * SECOND_MS,
+  windowMs: seconds * SECOND_MS,
+  nameOf: (beginningMs) => `${beginningMs / SECOND_MS}/${seconds}`,
+})
 
 const dayOf = (timeMs: number) => new Date(timeMs).toISOString().slice(0, DAY_CHARS)
-const sliceOf = (timeMs: number, { sliceMs, chars }: Slicing) =>
-  `${new Date(timeMs - (timeMs % sliceMs)).toISOString().slice(0, chars)}Z`
+const sliceOf = (timeMs: number, { sliceMs, nameOf }: Slicing) => nameOf(timeMs - (timeMs % sliceMs))
+
+const OF_OWN_LENGTH = /^(\d{10})\/(\d{1,7})$/
+
 /** When a slice begins. */
-const beginningOf = (bucket: string) => Date.parse(bucket.includes(':') ? bucket : bucket.replace('Z', ':00Z'))
+function beginningOf(bucket: string): number {
+  const own = OF_OWN_LENGTH.exec(bucket)
+  if (own !== null) return Number(own[1]) * SECOND_MS
+  return Date.parse(bucket.includes(':') ? bucket : bucket.replace('Z', ':00Z'))
+}
+
 /** How a bucket's window is sliced, which its name says. */
-const slicingOf = (bucket: string): Slicing | undefined =>
-  Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
+function slicingOf(bucket: string): Slicing | undefined {
+  const own = OF_OWN_LENGTH.exec(bucket)
+  if (own !== null) return rolling(Number(own[2]))
+  const known = Object.values(SLICED).find(({ chars }) => bucket.length === chars + 1)
+  return known && named(known)
+}
 
 /** The last name of buckets. */
 const lastOf = (buckets: readonly string[]) => buckets.reduce((last, bucket) => (bucket > last ? bucket : last), '')
 
 /** The bucket for charges now. Never earlier than the last charged one: a clock set back must not reopen an old window. */
-function bucketFor(window: Window, charged: readonly string[], now: Date): string {
+function bucketFor(window: Window | Rolling, charged: readonly string[], now: Date): string {
   if (window === 'lifetime') return LIFETIME_BUCKET
-  const name = window === 'day_utc' ? dayOf(now.getTime()) : sliceOf(now.getTime(), SLICED[window])
-  return lastOf([...charged, name])
+  if (window === 'day_utc') return lastOf([...charged, dayOf(now.getTime())])
+  const slicing = typeof window === 'object' ? rolling(window.seconds) : named(SLICED[window])
+  return lastOf([...charged, sliceOf(now.getTime(), slicing)])
 }
 
 /** The first bucket that still counts while charges go to `bucket`: a slice does until its end is as long ago as the window. */
@@ -61,7 +102,7 @@ function firstCounting(bucket: string): string {
 
 /** The bucket for a limit's charges now, what is spent in its window, and when some of that no longer counts (null: never). */
 export function standing(
-  window: Window,
+  window: Window | Rolling,
   buckets: Buckets,
   now: Date,
 ): { bucket: string; sum: bigint; resetsAt: Date | null } {

@@ -15,14 +15,13 @@ import {
 } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive, withLimits } from '../access.ts'
 import { refusedWithoutOwner } from '../approvals/ask.ts'
-import { requiredApproval } from '../approvals/verdict.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import { fail } from '../errors.ts'
 import { requireSameShares, withCoSignature } from '../execute/cosign.ts'
 import { asAnswer, type Denial, deny, evaluateActs, evaluateCost, ledgerFailure } from '../execute/evaluate.ts'
 import { ledgerOf, prepareRequest, withPrepared } from '../execute/execution.ts'
 import { recordFailed, recordReserved } from '../execute/record.ts'
-import { requireLive, requireUse } from '../session.ts'
+import { policyOf, requireLive, requireUse } from '../session.ts'
 import * as store from '../store.ts'
 import { lockSessionAndTransaction, releaseFailed, resolveCompleted, submit } from './outcome.ts'
 
@@ -78,9 +77,8 @@ async function prepareRemote(
     const { bytes } = await ledger.prepare(deps.db, request)
     const prepared = ledger.decode(bytes)
     const mismatch = mismatchOf(prepared, request)
-    const denial = mismatch ?? (await evaluateActs(deps.db, ledger, session, commands, prepared))
-    const required = denial === null ? await requiredApproval(deps.db, session, prepared) : null
-    return { prepared, denial: required === null ? denial : refusedWithoutOwner(required) }
+    const asked = { ...session, commands }
+    return { prepared, denial: mismatch ?? (await evaluateActs(deps.db, ledger, policyOf(session), asked, prepared)) }
   })
 }
 
@@ -121,8 +119,9 @@ async function reserveRemote(
       // The service's share was made before this lock. If the key was reshared since, it must not be sent.
       requireSameShares(session, { cosigned })
       if (denial !== null) await deny(tx, deps, call, session, denial)
-      const cost = evaluateCost(session, prepared, now)
+      const cost = await evaluateCost(tx, session, prepared, now)
       if ('denial' in cost) return await deny(tx, deps, call, session, cost.denial)
+      if (cost.required !== null) return await deny(tx, deps, call, session, refusedWithoutOwner(cost.required))
       const isSignedHere = session.custody === 'embedded'
       const reserved: TransactionRow = {
         ...withPrepared(row, prepared, cost.charges),

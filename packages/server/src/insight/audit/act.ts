@@ -20,6 +20,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   delegated_session: 'delegatedSessionId',
   budget: 'walletId',
   approval: 'approvalId',
+  recipient: 'recipientId',
   tx: 'transactionId',
   key_share: 'walletId',
   key: 'walletId',

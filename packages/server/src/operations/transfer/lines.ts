@@ -50,6 +50,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'members',
   'subscribers',
   'used_tokens',
+  'wallet_recipients',
   'wallet_spending',
 ])
 
@@ -57,7 +58,7 @@ const ADDED: ReadonlySet<string> = new Set([
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider'],
   api_keys: ['created_by'],
-  apps: ['branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
+  apps: ['address_book', 'branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],

@@ -146,6 +146,7 @@ const GIVEN: Record<string, string> = {
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
   'member_passkeys.member_id': '(select min(id) from members where tenant_id = $1)',
   'subscribers.app_id': '(select min(id) from apps where tenant_id = $1)',
+  'wallet_recipients.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
   'wallet_spending.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
 }
 

@@ -40,6 +40,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   signing_keys: ['public_key', 'remote_public_key'],
   transactions: ['app_id', 'user_id', 'wallet_id', 'party_id', 'delegated_session_id', 'ledger', 'command_id'],
   users: ['app_id', 'party_id'],
+  wallet_recipients: 'all',
   wallets: ['app_id', 'user_id', 'ledger', 'custody', 'party_id', 'curve', 'key_origin'],
 }
 

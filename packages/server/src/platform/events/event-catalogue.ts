@@ -60,6 +60,13 @@ const approvalData = {
   expiresAt: at,
 }
 
+const recipientData = {
+  recipientId: 'rcp_01jb2m7x9kq4t8v6w0r3s5y1zk',
+  walletId: wallet,
+  userId: user,
+  recipient: party,
+}
+
 /** Every event type. A webhook can subscribe to all of them. */
 export const EVENT_CATALOGUE = {
   'user.created': {
@@ -172,6 +179,14 @@ export const EVENT_CATALOGUE = {
   'approval.canceled': {
     description: 'A delegated session ended before the owner decided on what it had asked for.',
     data: approvalData,
+  },
+  'recipient.added': {
+    description: "A wallet's owner added a party to the address book.",
+    data: { ...recipientData, countsFrom: at },
+  },
+  'recipient.removed': {
+    description: "A party was removed from a wallet's address book.",
+    data: recipientData,
   },
   'budget.updated': {
     description: "A wallet's budgets were changed.",

@@ -227,6 +227,8 @@ export interface Ledger {
   snapshot?(tenantId: Id<'ten'>, commands: readonly Command[]): Sql
   /** Reads a prepared transaction from its bytes. Nothing else that came with them is trusted. */
   decode(bytes: Buffer): Prepared
+  /** For ledgers whose effects say what moves: the flows of effects that were kept; null if they make no sense. */
+  flowsOf?(effects: readonly Effect[]): Flow[] | null
   /**
    * Templates of which a choice may create or archive contracts; null for an unknown choice. `judged`: the ledger's templates
    * declare nothing, so each thing that a transaction does is for the policy to judge.

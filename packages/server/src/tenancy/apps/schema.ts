@@ -234,6 +234,14 @@ export const BudgetInputs = z
   .max(BUDGETS_MAX)
   .meta(expected(`a list of at most ${BUDGETS_MAX} budgets`))
 
+const COOLING_OFF_SECONDS_MAX = 7 * 86_400
+
+const CoolingOffSeconds = z.int().min(0).max(COOLING_OFF_SECONDS_MAX).meta({
+  description:
+    "How long a new entry of a wallet's address book waits before it counts: see `POST /wallets/:id/recipients`. Default: 86400, one day. Holds for entries that are added after the change.",
+  example: 86_400,
+})
+
 const AppBudgets = BudgetInputs.meta({
   description:
     "What each wallet of the app may spend, through all of its delegated sessions together. It applies beside the wallet's own budgets: see `PUT /wallets/:id/budgets`.",
@@ -277,6 +285,7 @@ export const App = z
     }),
     emailRecovery: z.object(EmailRecovery),
     budgets: AppBudgets,
+    addressBook: z.object({ coolingOffSeconds: CoolingOffSeconds }),
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -318,6 +327,7 @@ const settings = {
     .strictObject({ enabled: EmailRecovery.enabled.optional(), waitHours: EmailRecovery.waitHours.optional() })
     .optional(),
   budgets: AppBudgets.optional(),
+  addressBook: z.strictObject({ coolingOffSeconds: CoolingOffSeconds.optional() }).optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

@@ -34,6 +34,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     email_webhook_secret_sealed: null,
     email_recovery: { enabled: false, waitHours: 72 },
     budgets: { limits: [] },
+    address_book: { coolingOffSeconds: 86_400 },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -144,6 +145,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     email: merged(before.email, email),
     email_recovery: merged(before.email_recovery, input.emailRecovery),
     budgets: input.budgets === undefined ? before.budgets : { limits: input.budgets.map(budgetLimit) },
+    address_book: merged(before.address_book, input.addressBook),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -172,6 +174,7 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
   for (const key of ['enabled', 'waitHours'] as const)
     if (before.email_recovery[key] !== after.email_recovery[key]) fields.push(`emailRecovery.${key}`)
   if (!isDeepStrictEqual(before.budgets, after.budgets)) fields.push('budgets')
+  if (!isDeepStrictEqual(before.address_book, after.address_book)) fields.push('addressBook.coolingOffSeconds')
   if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')
   // Each sealing produces different bytes, so a given token always counts as a change.
   if (before.bot_token_sealed !== after.bot_token_sealed) fields.push('messenger.botToken')

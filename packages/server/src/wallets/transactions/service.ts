@@ -8,12 +8,14 @@ import { listScope } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
 
-export type { InFlightFilter, TransactionRow } from './store.ts'
+export type { InFlightFilter, PastTransaction, TransactionRow } from './store.ts'
 export {
   findByCommand,
+  findPast,
   findTransaction,
   hasUnsettled,
   insertTransaction,
+  lastCompleted,
   listInFlight,
   listTransactions as listTransactionsOf,
   lockTransaction,

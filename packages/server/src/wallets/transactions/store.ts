@@ -20,7 +20,7 @@ import type { Operation, Transaction, TransactionSummary } from './schema.ts'
 import { TRANSACTION_RECORD } from './transaction-record.ts'
 
 /** A part of a delegated session's caps, or of its wallet's budgets, that a transaction takes: see `budgets/count.ts` there. */
-type Reserved = { bucket: string; units: string } & ({ entry: number } | { budget: string })
+type Reserved = { bucket: string; units: string } & ({ entry: number | `conditions[${number}]` } | { budget: string })
 
 /** Why a transaction failed. */
 interface Failure {
@@ -250,6 +250,27 @@ export async function takeDue(db: Db, now: Date, until: Date, limit: number): Pr
   )
   // One that somebody else changed stays open. The others go on.
   return rows.filter((row) => !isMarked(row))
+}
+
+/** A transaction that happened, as a policy is tried on it. */
+export type PastTransaction = Pick<TransactionRow, 'id' | 'command_id' | 'effects' | 'created_at'>
+
+/** The ids of a wallet's last completed transactions, newest first. */
+export async function lastCompleted(
+  db: Db,
+  { tenantId, walletId }: { tenantId: Id<'ten'>; walletId: Id<'wal'> },
+  limit: number,
+): Promise<Id<'tx'>[]> {
+  const rows = await db.query<{ id: Id<'tx'> }>(sql`
+    select id from transactions where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'completed'
+    order by id desc limit ${limit}`)
+  return rows.map(({ id }) => id)
+}
+
+/** What one of them did; undefined if its user was deleted meanwhile. */
+export function findPast(db: Db, tenantId: Id<'ten'>, id: Id<'tx'>): Promise<PastTransaction | undefined> {
+  return db.one<PastTransaction>(sql`
+    select id, command_id, effects, created_at from transactions where tenant_id = ${tenantId} and id = ${id}`)
 }
 
 /** What transactions to list. Null and undefined match everything. */

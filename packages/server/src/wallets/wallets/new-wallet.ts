@@ -91,6 +91,7 @@ export async function addWallet(
     recovery_tried_at: [],
     recovery_strikes: 0,
     budgets: null,
+    recipients: null,
     recovery_after: null,
     sessions: '',
     version: 0,

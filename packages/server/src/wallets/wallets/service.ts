@@ -32,12 +32,14 @@ export {
 } from './state.ts'
 export {
   claimPending,
+  findWallet as findWalletRow,
   findWalletOf,
   finishOnboarding,
   lockPending,
   onboardAt,
   postpone as postponeOnboarding,
   setBudgets,
+  setRecipients,
   setRecoveryAttempts,
   WALLET_RECORD,
   type WalletBudget,

@@ -32,6 +32,11 @@ const SESSIONS_HOLD = `
     select from unnest(string_to_array(wallets.sessions, ' ')) l(id)
     where not exists (select from delegated_sessions s where ${OF_WALLET} and s.id = l.id))`
 
+/** The ids of the entries of a wallet's address book, in order. */
+const RECIPIENTS = `(
+  select coalesce(string_agg(r.id, ' ' order by r.id), '') from wallet_recipients r
+  where r.tenant_id = wallets.tenant_id and r.wallet_id = wallets.id)`
+
 /** The MAC of a wallet: whose it is, who can sign for it, and whether anybody may. */
 export const WALLET_RECORD = defineRecord({
   name: 'wallet',
@@ -59,9 +64,14 @@ export const WALLET_RECORD = defineRecord({
     recovery_after: 'time',
     sessions: 'text',
     budgets: 'json',
+    recipients: 'text',
   },
-  initial: { budgets: null, sessions: null },
-  sets: { sessions: { now: SESSIONS, type: 'text', since: 2, holds: SESSIONS_HOLD } },
+  initial: { budgets: null, sessions: null, recipients: null },
+  sets: {
+    sessions: { now: SESSIONS, type: 'text', since: 2, holds: SESSIONS_HOLD },
+    // A wallet that never had an entry has no list.
+    recipients: { now: RECIPIENTS, type: 'text', since: 1, holds: `coalesce(wallets.recipients, '') = ${RECIPIENTS}` },
+  },
   notAuthority: {
     onboard_at: 'when the allocation of its party is tried next; what is allocated is checked against party and key',
     onboard_attempts: 'how often that was tried: decides on the pause between two attempts',
@@ -112,6 +122,8 @@ export interface WalletRow extends Versioned {
   sessions: IdList | null
   /** What may be spent of it; null as long as nothing is counted. `delegation/budgets/` decides by it. */
   budgets: WalletBudgets | null
+  /** The ids of the entries of its address book; null as long as there was none. `delegation/address-book/` has the entries. */
+  recipients: IdList | null
   created_at: Date
   updated_at: Date
 }
@@ -232,6 +244,12 @@ export async function setRecoveryAttempts<Row extends WalletRow>(tx: Db, before:
 export async function setBudgets(tx: Db, before: WalletRow): Promise<WalletRow> {
   const row = await resealed(tx, WALLET_RECORD, before)
   return stored(tx, update('wallets', row, 'budgets updated_at version mac'), before, row)
+}
+
+/** Stores which entries the wallet's address book has. */
+export async function setRecipients(tx: Db, before: WalletRow): Promise<WalletRow> {
+  const row = await resealed(tx, WALLET_RECORD, before)
+  return stored(tx, update('wallets', row, 'recipients updated_at version mac'), before, row)
 }
 
 /** Stores how a backup of a wallet's key is shared. */

@@ -23,8 +23,13 @@ export const APP_RECORD = defineRecord({
     email_webhook_secret_sealed: 'sealed',
     budgets: 'json',
     email_recovery: 'json',
+    address_book: 'json',
   },
-  initial: { budgets: { limits: [] }, email_recovery: { enabled: false, waitHours: 72 } },
+  initial: {
+    budgets: { limits: [] },
+    email_recovery: { enabled: false, waitHours: 72 },
+    address_book: { coolingOffSeconds: 86_400 },
+  },
   notAuthority: {
     name: 'shown only',
     branding: 'shown only',

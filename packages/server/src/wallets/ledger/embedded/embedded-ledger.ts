@@ -25,6 +25,7 @@ import { type Input, inputsOf, interpret } from './interpret.ts'
 import { type Decoded, decode, prepared, updateIdOf } from './prepared.ts'
 import * as store from './store.ts'
 import { createTemplates } from './templates.ts'
+import { flowsOf } from './token-templates.ts'
 
 const SEED_BYTES = 32
 /** How many contracts one call reads, and their size as JSON. A page can have fewer contracts than its limit. */
@@ -292,6 +293,7 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Followabl
     prepare: (db, request, snapshot) => prepare(parts, db, request, snapshot as store.Snapshot | undefined),
     snapshot: (tenantId, commands) => store.snapshotOf(tenantId, inputsOf(commands)),
     decode,
+    flowsOf,
     async declaredConsequences(db, tenantId, templateId, choice) {
       const known = await templates.find(db, tenantId, [templateId])
       return known.get(templateId)?.choices.get(choice)?.consequences ?? null

@@ -1,0 +1,152 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Deps } from '../../platform/deps.ts'
+import { notFoundField } from '../../platform/http/errors.ts'
+import { isId } from '../../platform/ids.ts'
+import type { Command, Effect, Ledger } from '../../platform/ports/ledger.ts'
+import { findPast, lastCompleted, type PastTransaction } from '../../wallets/transactions/service.ts'
+import { findWalletRow, type WalletRow } from '../../wallets/wallets/service.ts'
+import { bookedOf } from '../address-book/known.ts'
+import { approvedRecipients } from '../approvals/approval-store.ts'
+import { fail } from '../errors.ts'
+import { evaluateActs } from '../execute/evaluate.ts'
+import { ledgerOf } from '../execute/execution.ts'
+import { requireValidPolicy } from '../manage/create.ts'
+import { judgePayment } from '../policy/judge.ts'
+import { type CompiledPolicy, compile, decideCommands } from '../policy/policy.ts'
+import { type Payment, paymentOf } from '../policy/require-approval.ts'
+import { addCharges } from '../policy/spend.ts'
+import type { Spent } from '../policy/windows.ts'
+import type { Simulated, SimulatePolicy, Simulation } from './rehearsal-schema.ts'
+import { type Asker, requireAsker } from './validate.ts'
+
+const LAST_DEFAULT = 100
+const TRACE_LINES_MAX = 40
+
+/** A session with the policy, as far as it has come. */
+interface Rehearsal {
+  deps: Deps
+  policy: CompiledPolicy
+  wallet: WalletRow
+  ledger: Ledger & Required<Pick<Ledger, 'flowsOf'>>
+  /** The parties of the address book of now. */
+  book: ReadonlySet<string>
+  /** Whom the owner would have been asked about by now. */
+  approved: Set<string>
+  spent: Spent
+}
+
+/** @throws not_found (names `walletId`), also for the wallet of another user, app or tenant */
+async function walletFor(deps: Deps, { caller, user }: Asker, id: string): Promise<WalletRow> {
+  const wallet = isId('wal', id) ? await findWalletRow(deps.db, caller, id) : undefined
+  if (wallet === undefined || (user !== null && wallet.user_id !== user.id)) throw notFoundField('walletId')
+  return wallet
+}
+
+/** The commands that a transaction was made of: its root effects, with what the ledger filled in. */
+function commandsOf(effects: readonly Effect[]): Command[] {
+  const roots = new Map<number, Effect>()
+  for (const effect of effects) if (!roots.has(effect.command)) roots.set(effect.command, effect)
+  return [...roots.values()].map(({ type, templateId, contractId, choice, arguments: given }) =>
+    type === 'created'
+      ? { create: { templateId, arguments: given } }
+      : { exercise: { templateId, contractId, choice: choice ?? '', arguments: given } },
+  )
+}
+
+function traceOf(policy: CompiledPolicy, commands: readonly Command[]): string[] {
+  const { trace = [] } = decideCommands(policy, commands, { explain: true })
+  const lines = trace.flatMap(({ command, action, allowed, rule, rules }) => [
+    `command ${command} (${action}): ${allowed ? 'allowed' : 'refused'} by ${rule}`,
+    ...rules.map((one) => `${one.rule} ${one.matched ? 'matched' : 'did not match'}: ${one.reason}`),
+  ])
+  return lines.slice(0, TRACE_LINES_MAX)
+}
+
+type Verdict = Pick<Simulated, 'verdict' | 'code' | 'rule' | 'message'>
+
+const refused = ({ code, rule, message }: Omit<Verdict, 'verdict'>): Verdict => ({
+  verdict: 'refused',
+  code,
+  rule,
+  message,
+})
+
+/** Whom the owner had approved a payment to, or would have been asked about. */
+async function approvedOf({ deps, policy, wallet, approved }: Rehearsal, { recipients }: Payment, at: Date) {
+  if (policy.approvals.every(({ above }) => above !== null)) return approved
+  const of = { tenant_id: wallet.tenant_id, wallet_id: wallet.id }
+  return new Set([...approved, ...(await approvedRecipients(deps.db, of, recipients, at))])
+}
+
+/** What the policy says of a transaction. Counts it, if it would have happened. */
+async function verdictOn(rehearsal: Rehearsal, past: PastTransaction, commands: readonly Command[]): Promise<Verdict> {
+  const { deps, policy, wallet, ledger, book } = rehearsal
+  const { tenant_id, party_id } = wallet
+  const { effects, created_at: at } = past
+  const acts = { actAs: party_id, effects }
+  const denial = await evaluateActs(deps.db, ledger, policy, { tenant_id, party_id, commands }, acts)
+  if (denial !== null) return refused(denial)
+  const payment = paymentOf({ flows: ledger.flowsOf(effects) ?? [], effects }, party_id)
+  const approved = await approvedOf(rehearsal, payment, at)
+  const state = { isApproved: (one: string) => approved.has(one), isInBook: (one: string) => book.has(one) }
+  const judged = judgePayment(policy, payment, { ...state, spent: rehearsal.spent, now: at })
+  if ('denied' in judged) return refused(judged.denied)
+  rehearsal.spent = addCharges(rehearsal.spent, judged.charges)
+  if (judged.required === null) {
+    const { rule, message } = decideCommands(policy, commands)
+    return { verdict: 'allowed', code: null, rule, message }
+  }
+  for (const party of payment.recipients) rehearsal.approved.add(party)
+  const [{ rule, message }] = judged.required.reasons
+  return { verdict: 'asked', code: 'approval_required', rule, message }
+}
+
+async function rehearsalOf(deps: Deps, wallet: WalletRow, policy: SimulatePolicy['policy']): Promise<Rehearsal> {
+  const ledger = ledgerOf(deps, wallet)
+  const { flowsOf } = ledger
+  if (flowsOf === undefined) throw fail('simulation_unavailable')
+  return {
+    deps,
+    policy: compile(policy),
+    wallet,
+    ledger: { ...ledger, flowsOf },
+    book: await bookedOf(deps.db, wallet, deps.now()),
+    approved: new Set(),
+    spent: {},
+  }
+}
+
+/**
+ * What a policy would have said of a wallet's last transactions, decided as execution decides. Reads only, and locks nothing.
+ * @throws validation_failed, not_found (names `walletId`), session_missing, simulation_unavailable, record_tampered
+ */
+export async function simulate(
+  deps: Deps,
+  asker: Asker,
+  { policy, walletId, last = LAST_DEFAULT }: SimulatePolicy,
+): Promise<Simulation> {
+  requireAsker(asker)
+  requireValidPolicy(policy)
+  const wallet = await walletFor(deps, asker, walletId)
+  const rehearsal = await rehearsalOf(deps, wallet, policy)
+  const ids = await lastCompleted(deps.db, { tenantId: wallet.tenant_id, walletId: wallet.id }, last)
+  const transactions: Simulated[] = []
+  for (const id of ids.reverse()) {
+    const past = await findPast(deps.db, wallet.tenant_id, id)
+    if (past === undefined) continue
+    const commands = commandsOf(past.effects)
+    const verdict = await verdictOn(rehearsal, past, commands)
+    const named = { transactionId: id, commandId: past.command_id, at: past.created_at.toISOString() }
+    transactions.unshift({ ...named, ...verdict, trace: traceOf(rehearsal.policy, commands) })
+    // Others get their turn: a policy and a transaction may both be large.
+    await setImmediate()
+  }
+  const counted = (verdict: Simulated['verdict']) => transactions.filter((one) => one.verdict === verdict).length
+  return {
+    walletId: wallet.id,
+    allowed: counted('allowed'),
+    asked: counted('asked'),
+    refused: counted('refused'),
+    transactions,
+  }
+}
