@@ -60,6 +60,7 @@ const routes = [
     () => import('./pages/delegated-sessions/delegated-session-page.tsx'),
     'DelegatedSessionPage',
   ),
+  page('/approvals', () => import('./pages/approvals/approvals-page.tsx'), 'ApprovalsPage'),
   page('/denials', () => import('./pages/delegated-sessions/denials/denials-page.tsx'), 'DenialsPage'),
   page('/webhooks', () => import('./pages/webhooks/webhooks-page.tsx'), 'WebhooksPage'),
   page('/webhooks/$webhookId', () => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage'),

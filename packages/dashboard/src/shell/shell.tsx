@@ -6,6 +6,7 @@ import { lazy, Suspense, useEffect, useState } from 'react'
 import { allows } from '../api.ts'
 import { IconButton } from '../components/controls/button.tsx'
 import { Loading } from '../components/layout/states.tsx'
+import { useOpenApprovals } from '../pages/approvals/use-open-approvals.ts'
 import { setTheme, type Theme, useTheme } from '../theme.ts'
 import { Mark } from './mark.tsx'
 import { NAVIGATION } from './navigation.ts'
@@ -56,8 +57,23 @@ function ThemeMenu() {
   )
 }
 
+/** The greatest count beside a page. */
+const SHOWN_MAX = 99
+
 const HERE = { className: 'bg-accent-wash text-accent', 'aria-current': 'page' } as const
 const ELSEWHERE = { className: 'text-soft hover:bg-raised hover:text-ink' }
+
+/** How many approvals are open, beside their page. */
+function OpenApprovals() {
+  const open = useOpenApprovals() ?? 0
+  if (open === 0) return null
+  return (
+    <span className="ml-auto rounded-full bg-warn-wash px-2 text-xs text-warn tabular-nums">
+      {open > SHOWN_MAX ? `${SHOWN_MAX}+` : open}
+      <span className="sr-only"> open</span>
+    </span>
+  )
+}
 
 function Navigation({ onGo }: { onGo?: () => void }) {
   const { session } = useSession()
@@ -84,6 +100,7 @@ function Navigation({ onGo }: { onGo?: () => void }) {
               >
                 <Icon aria-hidden className="size-4.5 flex-none" />
                 {label}
+                {to === '/approvals' ? <OpenApprovals /> : null}
               </Link>
             ))}
           </div>

@@ -26,6 +26,7 @@ interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'>, WithE
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
   messenger: { botUsername: string; botToken: string }
   sessions: { accessTokenSeconds: string; refreshTokenDays: string }
+  addressBook: { coolingOffSeconds: string }
   branding: { name: string; accentColor: string }
   metadata: string
 }
@@ -49,6 +50,7 @@ function settingsOf(app: App): Settings {
       accessTokenSeconds: String(app.sessions.accessTokenSeconds),
       refreshTokenDays: String(app.sessions.refreshTokenDays),
     },
+    addressBook: { coolingOffSeconds: String(app.addressBook.coolingOffSeconds) },
     email: emailSettingsOf(app),
     emailRecovery: recoverySettingsOf(app),
     branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
@@ -63,6 +65,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     allowedRedirectUrls,
     messenger,
     sessions,
+    addressBook,
     email,
     emailRecovery,
     branding,
@@ -89,6 +92,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
             refreshTokenDays: Number(sessions.refreshTokenDays),
           },
         }),
+    ...(addressBook === undefined ? {} : { addressBook: { coolingOffSeconds: Number(addressBook.coolingOffSeconds) } }),
     ...(email === undefined ? {} : { email: emailBodyOf(email) }),
     ...(emailRecovery === undefined ? {} : { emailRecovery: recoveryBodyOf(emailRecovery) }),
     ...(branding === undefined
@@ -213,7 +217,7 @@ const BRANDING: Section = {
 }
 
 const KEYS: Section = {
-  title: 'Keys and metadata',
+  title: 'Keys, address books and metadata',
   fields: [
     {
       name: 'mpc.allowServer',
@@ -226,6 +230,12 @@ const KEYS: Section = {
       label: 'Combine key shares on the server for recovery',
       kind: 'switch',
       help: 'The complete key is then in the memory of the server for a moment. Applies to self-custody only.',
+    },
+    {
+      name: 'addressBook.coolingOffSeconds',
+      label: 'New entries of address books wait (seconds)',
+      input: { inputMode: 'numeric' },
+      help: 'How long a new recipient waits before sessions can pay it. 86400 is a day.',
     },
     {
       name: 'metadata',

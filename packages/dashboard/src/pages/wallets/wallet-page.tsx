@@ -17,6 +17,7 @@ import { useSession } from '../../shell/session-context.ts'
 import { DenialsOf } from '../delegated-sessions/denials/denials-of.tsx'
 import { SessionsOf } from '../delegated-sessions/sessions-of.tsx'
 import { TransactionsOf } from '../transactions/transactions-of.tsx'
+import { AddressBookCard } from './address-book-card.tsx'
 import { BudgetsCard } from './budgets-card.tsx'
 import { CustodyCard } from './custody-card.tsx'
 import { CUSTODY } from './custody-words.ts'
@@ -88,6 +89,7 @@ function Shown({ wallet }: { wallet: Wallet }) {
       <CustodyCard walletId={wallet.id} />
       <Facts wallet={wallet} />
       <BudgetsCard walletId={wallet.id} />
+      <AddressBookCard walletId={wallet.id} />
       <Tabs
         label="Wallet sections"
         value={chosen}

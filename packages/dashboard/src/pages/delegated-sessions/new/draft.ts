@@ -21,7 +21,7 @@ export type Unit = keyof typeof SECONDS
 export const UNITS = Object.keys(SECONDS) as Unit[]
 
 /** The number; the text itself if it is not a number, so that the server reports the error. */
-const numberOr = (text: string): number => {
+export const numberOr = (text: string): number => {
   const value = Number(text)
   return text.trim() === '' || Number.isNaN(value) ? (text as unknown as number) : value
 }
@@ -53,11 +53,13 @@ function cleanSpend({ asset, amount, window, unlimited, ...rest }: PolicySpend):
 }
 
 /** The policy as it is sent: without empty optional parts. */
-export function cleanPolicy({ allow, deny, spend, query, ...rest }: Policy): Policy {
+export function cleanPolicy({ allow, deny, spend, requireApproval, conditions, query, ...rest }: Policy): Policy {
   return {
     allow: allow.map(cleanRule),
     ...(deny === undefined || deny.length === 0 ? {} : { deny: deny.map(cleanRule) }),
     ...(spend === undefined || spend.length === 0 ? {} : { spend: spend.map(cleanSpend) }),
+    ...(requireApproval === undefined || requireApproval.length === 0 ? {} : { requireApproval }),
+    ...(conditions === undefined || conditions.length === 0 ? {} : { conditions }),
     ...(query === undefined || query.templateIds.length === 0 ? {} : { query }),
     ...rest,
   }

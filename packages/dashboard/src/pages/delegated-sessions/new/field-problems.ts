@@ -40,7 +40,7 @@ export function problemsOf(attempt: Attempt | null, body: object): Problems {
 
 /** The paths whose input shows its own message. */
 const SHOWN =
-  /^(name|expiresInSeconds|maxUses|serverExecute|policy\.(allow|deny)\.\d+\.(templateId|actions|choices(\.\d+)?|where\.\d+\.(path|op|value(\.\d+)?))|policy\.spend\.\d+(\.(asset\.(issuer|symbol)|amount|window))?|policy\.query\.templateIds(\.\d+)?)$/
+  /^(name|expiresInSeconds|maxUses|serverExecute|policy\.(allow|deny)\.\d+\.(templateId|actions|choices(\.\d+)?|where\.\d+\.(path|op|value(\.\d+)?))|policy\.spend\.\d+(\.(asset\.(issuer|symbol)|amount|window))?|policy\.requireApproval\.\d+\.(asset\.(issuer|symbol)|above|expiresInSeconds)|policy\.conditions\.\d+(\.(hours\.(days|from|to|timeZone)|rate\.(executions|asset\.(issuer|symbol)|amount|withinSeconds)|expiresInSeconds))?|policy\.query\.templateIds(\.\d+)?)$/
 
 /** The messages that no input shows. */
 export function elsewhere(problems: Problems): [string, string][] {

@@ -5,6 +5,8 @@ import { TextArea } from '../../../components/controls/field.tsx'
 import { Card } from '../../../components/layout/card.tsx'
 import { Tabs } from '../../../components/layout/tabs.tsx'
 import { useTemplates } from '../policy/templates.ts'
+import { ApprovalList } from './approval-editor.tsx'
+import { ConditionList } from './conditions-editor.tsx'
 import { cleanPolicy } from './draft.ts'
 import { useProblem, useProblems } from './field-problems.ts'
 import type { Broken } from './kept-work.ts'
@@ -38,6 +40,23 @@ function PolicyForm({ policy, issuer, onChange }: FormProps) {
       </Card>
       <Card title="Spending limits" description="Assets that are not listed cannot leave the wallet.">
         <SpendList spend={policy.spend ?? []} issuer={issuer} onChange={(spend) => onChange({ ...policy, spend })} />
+      </Card>
+      <Card title="Conditions" description="When, how often and for whom the session acts. All of them must be met.">
+        <ConditionList
+          conditions={policy.conditions ?? []}
+          issuer={issuer}
+          onChange={(conditions) => onChange({ ...policy, conditions })}
+        />
+      </Card>
+      <Card
+        title="Questions to the owner"
+        description="Transactions that wait until the owner of the wallet approves them. For embedded wallets."
+      >
+        <ApprovalList
+          rules={policy.requireApproval ?? []}
+          issuer={issuer}
+          onChange={(requireApproval) => onChange({ ...policy, requireApproval })}
+        />
       </Card>
       <Card title="Readable contracts" description="Contracts that are visible to the party of the wallet.">
         <Checkboxes

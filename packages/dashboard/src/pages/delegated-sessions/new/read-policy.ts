@@ -35,12 +35,43 @@ const isSpend = (value: unknown) =>
   absentOr((window) => WINDOWS.includes(window as string))(value.window) &&
   absentOr((unlimited) => unlimited === true)(value.unlimited)
 
+const isAsset = (value: unknown) => isObject(value) && isText(value.issuer) && isText(value.symbol)
+const isNumber = (value: unknown) => typeof value === 'number'
+const isTrue = (value: unknown) => value === true
+
+const isApprovalRule = (value: unknown) =>
+  isObject(value) &&
+  absentOr(isAsset)(value.asset) &&
+  absentOr(isText)(value.above) &&
+  absentOr(isTrue)(value.newRecipient) &&
+  absentOr(isNumber)(value.expiresInSeconds)
+
+const isHours = (value: unknown) =>
+  isObject(value) && absentOr(isTexts)(value.days) && isText(value.from) && isText(value.to) && isText(value.timeZone)
+
+const isRate = (value: unknown) =>
+  isObject(value) &&
+  absentOr(isNumber)(value.executions) &&
+  absentOr(isAsset)(value.asset) &&
+  absentOr(isText)(value.amount) &&
+  isNumber(value.withinSeconds)
+
+const isSessionCondition = (value: unknown) =>
+  isObject(value) &&
+  absentOr(isHours)(value.hours) &&
+  absentOr(isRate)(value.rate) &&
+  absentOr(isText)(value.recipients) &&
+  absentOr(isText)(value.otherwise) &&
+  absentOr(isNumber)(value.expiresInSeconds)
+
 const isQuery = (value: unknown) => isObject(value) && isTexts(value.templateIds)
 
 const PARTS: [name: string, is: (value: unknown) => boolean, shape: string][] = [
   ['allow', listOf(isRule), 'a list of rules such as {"templateId": "Token:Holding"}'],
   ['deny', absentOr(listOf(isRule)), 'a list of rules'],
   ['spend', absentOr(listOf(isSpend)), 'a list such as [{"asset": {"issuer": "…", "symbol": "…"}, "amount": "10"}]'],
+  ['requireApproval', absentOr(listOf(isApprovalRule)), 'a list such as [{"newRecipient": true}]'],
+  ['conditions', absentOr(listOf(isSessionCondition)), 'a list such as [{"recipients": "address_book"}]'],
   ['query', absentOr(isQuery), 'an object such as {"templateIds": ["Token:Holding"]}'],
 ]
 

@@ -1,8 +1,16 @@
 import type { Policy, PolicyRule } from '@halfkey/sdk'
-import { Ban, Check, Coins, Eye, Hand, type LucideIcon } from 'lucide-react'
+import { Ban, Check, Clock, Coins, Eye, Hand, type LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { shortParty } from '../../../components/records/party.tsx'
-import { actWords, askWords, capital, conditionWords, spendWords } from './policy-words.ts'
+import {
+  actWords,
+  askWords,
+  capital,
+  conditionWords,
+  otherwiseWords,
+  sessionConditionWords,
+  spendWords,
+} from './policy-words.ts'
 
 function Part({
   icon: Icon,
@@ -49,7 +57,7 @@ function Rules({ rules }: { rules: readonly PolicyRule[] }) {
 
 /** A complete description of a policy, including what it does not allow. */
 export function PolicyInWords({ policy }: { policy: Policy }) {
-  const { allow, deny = [], spend = [], requireApproval = [], query } = policy
+  const { allow, deny = [], spend = [], requireApproval = [], conditions = [], query } = policy
   return (
     <div className="flex flex-col gap-5">
       <Part icon={Check} tone="text-good" title="Allowed">
@@ -76,6 +84,18 @@ export function PolicyInWords({ policy }: { policy: Policy }) {
           </ul>
         )}
       </Part>
+      {conditions.length === 0 ? null : (
+        <Part icon={Clock} tone="text-soft" title="Only under these conditions">
+          <ul className="flex flex-col gap-1">
+            {conditions.map((each, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: as above
+              <li key={index}>
+                <span className="text-ink">{capital(sessionConditionWords(each))}</span>; {otherwiseWords(each)}
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
       {requireApproval.length === 0 ? null : (
         <Part icon={Hand} tone="text-warn" title="Asks the owner">
           <ul className="flex flex-col gap-1">

@@ -1,4 +1,12 @@
-import type { Budget, Policy, PolicyApprovalRule, PolicyCondition, PolicyRule, PolicySpend } from '@halfkey/sdk'
+import type {
+  Budget,
+  Policy,
+  PolicyApprovalRule,
+  PolicyCondition,
+  PolicyRule,
+  PolicySessionCondition,
+  PolicySpend,
+} from '@halfkey/sdk'
 import { shortParty } from '../../../components/records/party.tsx'
 
 /** The windows of a cap. */
@@ -73,12 +81,51 @@ export function askWords({ asset, above }: PolicyApprovalRule): string {
   return `more than ${above} ${asset?.symbol ?? 'of an asset'} in one transaction`
 }
 
+/** The days of the week, in their order. */
+export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+
+const UNITS = [
+  [86_400, 'day'],
+  [3_600, 'hour'],
+  [60, 'minute'],
+  [1, 'second'],
+] as const
+
+/** `any 2 hours`. */
+function spanWords(seconds: number): string {
+  const [size, unit] = UNITS.find(([each]) => seconds % each === 0) ?? [1, 'second']
+  const count = seconds / size
+  return count === 1 ? `any ${unit}` : `any ${count} ${unit}s`
+}
+
+/** What a condition wants: "at most 10 transactions in any hour". */
+export function sessionConditionWords({ hours, rate }: PolicySessionCondition): string {
+  if (hours !== undefined) {
+    const days = hours.days === undefined || hours.days.length === DAYS.length ? 'every day' : hours.days.join(', ')
+    return `${days} from ${hours.from || '…'} to ${hours.to || '…'} (${hours.timeZone || '…'})`
+  }
+  if (rate === undefined) return "payments to parties in the wallet's address book"
+  const { executions, amount, asset, withinSeconds } = rate
+  const most =
+    executions === undefined ? `${amount || '…'} ${asset?.symbol || 'of an asset'}` : `${executions} transactions`
+  return `at most ${most} in ${spanWords(withinSeconds)}`
+}
+
+/** What happens to a transaction that does not meet a condition. */
+export const otherwiseWords = ({ otherwise }: PolicySessionCondition): string =>
+  otherwise === 'require_approval' ? 'otherwise the owner is asked' : 'otherwise denied'
+
 /** The rule of a policy that a decision names, in words; null where it names none. */
 export function ruleInWords(policy: Policy, name: string): string | null {
-  const [, side, number] = /^(allow|deny|spend|requireApproval)\[(\d+)\]$/.exec(name) ?? []
+  const [, side, number] = /^(allow|deny|spend|requireApproval|conditions)\[(\d+)\]$/.exec(name) ?? []
   if (side === 'requireApproval') {
     const asked = policy.requireApproval?.[Number(number)]
     return asked === undefined ? null : `Asks the owner for ${askWords(asked)}.`
+  }
+  if (side === 'conditions') {
+    const condition = policy.conditions?.[Number(number)]
+    if (condition === undefined) return null
+    return `${capital(sessionConditionWords(condition))}; ${otherwiseWords(condition)}.`
   }
   if (side === 'spend') {
     const spend = policy.spend?.[Number(number)]
