@@ -6,12 +6,13 @@ import {
   type Fetch,
   type HalfkeyClient,
   type OwnDelegatedSession,
+  type OwnTransaction,
   type Policy as SessionPolicy,
   type Transaction,
 } from '../../sdk/src/index.ts'
 import type { Settings } from './config.ts'
 
-export type { Command, Execution, OwnDelegatedSession, Transaction }
+export type { Command, Execution, OwnDelegatedSession, OwnTransaction, Transaction }
 export type Policy = SessionPolicy
 export type Decision = NonNullable<Execution['decision']>
 export type Remaining = Execution['remaining']
@@ -45,9 +46,9 @@ export interface Agent {
   }>
   execute(body: { commandId: string; commands: Command[] }): Promise<Execution>
   dryRun(commands: Command[]): Promise<Execution>
-  transaction(id: string): Promise<Transaction>
+  transaction(id: string): Promise<OwnTransaction>
   /** The transaction that was made under a command id, if any. */
-  byCommand(commandId: string): Promise<Transaction | undefined>
+  byCommand(commandId: string): Promise<OwnTransaction | undefined>
 }
 
 /** The calls by the token alone: the SDK asks for an API key, and this placeholder is removed from every request. */

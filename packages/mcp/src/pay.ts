@@ -1,5 +1,5 @@
 import { isHalfkeyError } from '../../sdk/src/index.ts'
-import type { Agent, Command, Execution, OwnDelegatedSession, Transaction } from './agent.ts'
+import type { Agent, Command, Execution, OwnDelegatedSession, OwnTransaction } from './agent.ts'
 import { isPayment, type Payment, samePayment, transfersOf } from './payment.ts'
 import { isDefinite, refusal, refusalOf } from './refusals.ts'
 import type { Approval, Refusal, Remaining, Status } from './schemas.ts'
@@ -39,14 +39,14 @@ const executed = (done: Execution, repeated: boolean): Outcome => ({
 })
 
 /** An earlier transaction under the command id: this payment, or another act. */
-function earlier(transaction: Transaction, payment: Payment): Outcome {
+function earlier(transaction: OwnTransaction, payment: Payment): Outcome {
   if (!isPayment(transaction, payment))
     return refused(
       refusal({ code: 'duplicate_command', message: 'This commandId was already used for something else.' }),
     )
   const { id, status, error } = transaction
   const why = error === null ? null : refusal({ code: error.code, message: error.message })
-  return { status, transactionId: id, repeated: true, remaining: null, refusal: why, approval: null }
+  return { status, transactionId: id, repeated: true, remaining: null, refusal: why, approval: transaction.approval }
 }
 
 /** Codes after which the same payment is tried from other holdings. Nothing has happened. */

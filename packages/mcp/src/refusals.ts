@@ -1,7 +1,7 @@
 import { type HalfkeyError, isHalfkeyError } from '../../sdk/src/index.ts'
 import type { Decision, Policy, Remaining } from './agent.ts'
 import type { Refusal } from './schemas.ts'
-import { budgetsInWords, rulesInWords, spendInWords } from './words.ts'
+import { budgetsInWords, conditionsInWords, rulesInWords, spendInWords } from './words.ts'
 
 const STOP = 'Stop, and tell the person you work for: only the owner of the wallet can change this.'
 const WAIT = 'Tell the person you work for, and wait until they have decided.'
@@ -18,7 +18,7 @@ const WHAT_TO_DO: Record<string, string> = {
   approval_denied: 'The owner refused. Stop: do not ask for the same again.',
   approval_expired: `The owner did not decide in time. If it is still needed, ask with another commandId. ${WAIT}`,
   approval_canceled: STOP,
-  approval_limit_reached: `This session has asked its owner too often. Stop asking. ${WAIT}`,
+  approval_limit_reached: `The owner was asked too often. Stop asking. ${WAIT}`,
   approval_outdated:
     'It did not happen, because it would have done something else than the owner approved. Ask with another commandId.',
   authorization_missing: 'Another party has to do this.',
@@ -38,6 +38,15 @@ const WHAT_TO_DO: Record<string, string> = {
   session_invalid: 'The token in HALFKEY_TOKEN is not valid any more. Stop, and tell the person you work for.',
   not_found: 'There is no such record of this session.',
   rate_limited: 'Wait a few seconds, then repeat the call with the same commandId.',
+}
+
+/** What an agent can do where a condition of the policy refused, by what the service says beside it. */
+function afterCondition(detail: Record<string, unknown>): string {
+  if (typeof detail.resetsAt === 'string')
+    return `Wait until ${detail.resetsAt}, then repeat the call. Do not split or disguise the act.`
+  if (typeof detail.recipient === 'string')
+    return `Only the owner of the wallet adds to its address book, and a new entry counts later. ${ASK}`
+  return `Do it when \`allowed\` says. ${ASK}`
 }
 
 /** A refusal with these fields; the others are null. */
@@ -62,9 +71,11 @@ function allowedBy(code: string, rule: string | null, policy: Policy, remaining:
   if (code === 'spend_limit_exceeded') return caps.filter((cap) => cap.startsWith(`${rule}:`))
   if (code === 'budget_exceeded') return remaining === null ? [] : budgetsInWords(remaining)
   if (code !== 'policy_denied') return []
+  if (rule?.startsWith('conditions[')) return conditionsInWords(policy).filter((one) => one.startsWith(`${rule}:`))
   return [
     ...rulesInWords(policy.allow, 'allow'),
     ...rulesInWords(policy.deny, 'deny').map((one) => `not ${one}`),
+    ...conditionsInWords(policy),
     ...caps,
   ]
 }
@@ -103,6 +114,7 @@ export function refusalOf(error: unknown, policy: Policy | null, remaining: Rema
     asked: text(detail.asked),
     remaining: text(detail.remaining),
     allowed: policy === null ? [] : allowedBy(code, rule, policy, remaining),
+    ...(rule?.startsWith('conditions[') && code === 'policy_denied' ? { whatToDo: afterCondition(detail) } : {}),
     ...(unreachable
       ? {
           whatToDo:

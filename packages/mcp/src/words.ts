@@ -78,6 +78,27 @@ export const askedInWords = ({ requireApproval }: Policy): string[] =>
     ),
   )
 
+type SessionCondition = NonNullable<Policy['conditions']>[number]
+
+function wantedInWords({ hours, rate }: SessionCondition): string {
+  if (hours !== undefined) {
+    const days = hours.days === undefined ? 'every day' : hours.days.join(', ')
+    return `only ${days} from ${hours.from} to ${hours.to} (${hours.timeZone})`
+  }
+  if (rate === undefined) return "only payments to parties in the wallet's address book, which only its owner changes"
+  const most = rate.executions ?? `${rate.amount} ${quoted(rate.asset?.symbol ?? '')}`
+  return `at most ${most}${rate.executions === undefined ? '' : ' transactions'} within ${rate.withinSeconds} seconds`
+}
+
+/** What every transaction has to meet, one text for each condition. */
+export const conditionsInWords = ({ conditions }: Policy): string[] =>
+  listed(
+    (conditions ?? []).map((condition, index) => {
+      const otherwise = condition.otherwise === 'require_approval' ? 'the owner has to approve' : 'refused'
+      return `conditions[${index}]: ${wantedInWords(condition)}; otherwise ${otherwise}`
+    }),
+  )
+
 /** What the budgets of the wallet leave, one text for each. Other sessions take from them too. */
 export const budgetsInWords = ({ budgets }: Remaining): string[] =>
   listed(

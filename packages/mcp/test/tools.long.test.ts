@@ -59,7 +59,7 @@ describe('wallet_status', () => {
   })
 
   test('a payment that the owner has to approve answers with a link, and a repeat with what they decided', async () => {
-    const { tenant, agent } = await begun((ada) =>
+    const { tenant, session, agent } = await begun((ada) =>
       transfers(ada, '100', { requireApproval: [{ asset: { issuer: ada.issuer, symbol: 'USDX' }, above: '5' }] }),
     )
     expect((await agent.call('wallet_status')).data.allowed).toContain(
@@ -71,6 +71,9 @@ describe('wallet_status', () => {
     expect(asked.approval).toMatchObject({ id: data[0].id, link: data[0].link })
     const again = (await agent.call('payment_send', pay('7'))).data
     expect(again).toMatchObject({ status: 'approval_required', repeated: true, approval: { id: data[0].id } })
+    const restarted = await connect({ env: envOf(service.url, session) })
+    const later = (await restarted.call('payment_send', pay('7'))).data
+    expect(later).toMatchObject({ status: 'approval_required', repeated: true, approval: asked.approval })
     const checked = (await agent.call('payment_check', pay('8'))).data
     expect(checked).toMatchObject({
       allowed: false,
@@ -79,6 +82,27 @@ describe('wallet_status', () => {
     const beside = (await agent.call('payment_send', pay('8'))).data
     expect(beside).toMatchObject({ status: 'refused', refusal: { code: 'approval_pending' } })
     await tenant.delete(`/delegated-sessions/${data[0].delegatedSessionId}`)
+  })
+
+  test('says the conditions in words, and in a refusal until when to wait or who changes it', async () => {
+    const conditions = [{ rate: { executions: 1, withinSeconds: 600 } }, { recipients: 'address_book' }]
+    const rated = await begun((ada) => transfers(ada, '100', { conditions: conditions.slice(0, 1) }))
+    const words = 'conditions[0]: at most 1 transactions within 600 seconds; otherwise refused'
+    expect((await rated.agent.call('wallet_status')).data.allowed).toContain(words)
+    expect((await rated.agent.call('payment_send', pay('1'))).data).toMatchObject({ paid: true })
+    const { refusal } = (await rated.agent.call('payment_send', pay('2'))).data
+    expect(refusal).toMatchObject({
+      code: 'policy_denied',
+      rule: 'conditions[0]',
+      limit: '1',
+      remaining: '0',
+      allowed: [words],
+    })
+    expect(refusal.whatToDo).toMatch(/^Wait until 20\d\d-/)
+    const booked = await begun((ada) => transfers(ada, '100', { conditions: conditions.slice(1) }))
+    const stranger = (await booked.agent.call('payment_send', pay('1'))).data
+    expect(stranger.refusal).toMatchObject({ code: 'policy_denied', rule: 'conditions[0]' })
+    expect(stranger.refusal.whatToDo).toContain('Only the owner of the wallet adds')
   })
 
   test('says that the session has ended, and what to do', async () => {

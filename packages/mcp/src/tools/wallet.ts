@@ -4,7 +4,7 @@ import { formatAmount, parseAmount } from '../amount.ts'
 import { refusalOf } from '../refusals.ts'
 import { AssetSymbol, Party, Refusal, Remaining } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
-import { askedInWords, budgetsInWords, rulesInWords, spendInWords } from '../words.ts'
+import { askedInWords, budgetsInWords, conditionsInWords, rulesInWords, spendInWords } from '../words.ts'
 
 const HOLDINGS_SHOWN_MAX = 50
 
@@ -55,6 +55,7 @@ export function walletStatus(agent: Agent): Tool<typeof StatusInput, typeof Stat
               ...rulesInWords(policy.allow, 'allow'),
               ...spendInWords(remaining),
               ...budgetsInWords(remaining),
+              ...conditionsInWords(policy),
               ...askedInWords(policy),
             ],
             denied: rulesInWords(policy.deny, 'deny'),
