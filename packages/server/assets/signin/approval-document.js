@@ -1,15 +1,17 @@
 const encoder = new TextEncoder()
 
+/** @typedef {import('../../../sdk/src/models.ts').ApprovalDetails} ApprovalDetails */
+
 /**
  * A JSON value after RFC 8785. Documents and effects hold only texts, whole numbers, lists and objects, so that this is all of it.
- * @param {any} value
+ * @param {unknown} value
  * @returns {string}
  */
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.keys(value).sort()
-  return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
 }
 
 /** @param {string} text */
@@ -27,7 +29,7 @@ const base64url = (bytes) =>
 
 /**
  * The effects as a document commits to them: the place of a new contract stands for its id.
- * @param {any[]} effects
+ * @param {ApprovalDetails['effects']} effects
  */
 function settled(effects) {
   const made = new Map()
@@ -38,13 +40,13 @@ function settled(effects) {
 /**
  * Whether the passkey will sign what is shown: the challenge is the digest of the document, and the effects are those that the
  * document commits to.
- * @param {any} approval as `GET /approvals/:id` returns it, with `publicKey`
+ * @param {ApprovalDetails} approval as `GET /approvals/:id` returns it, with `publicKey`
  */
 export async function isWhatIsSigned({ id, document, effects, publicKey }) {
   const challenge = base64url(await digest(`halfkey/approval/v1\0${canonical(document)}`))
   const effectsHash = hex(await digest(canonical(settled(effects))))
   return (
-    challenge === publicKey.challenge &&
+    challenge === publicKey?.challenge &&
     effectsHash === document.effectsHash &&
     document.transactionId.slice('tx_'.length) === id.slice('apr_'.length)
   )

@@ -7,6 +7,8 @@ import { button, field, notice, onSubmit, runner, timeWords } from './ui.js'
 import { Refused } from './words.js'
 
 /** @typedef {import('./page.js').Page} Page */
+/** @typedef {import('../../../sdk/src/models.ts').Approval} Approval */
+/** @typedef {import('../../../sdk/src/models.ts').ApprovalDetails} ApprovalDetails */
 
 const OUTCOMES = {
   executed: ['Approved', 'You approved this, and it is done.'],
@@ -32,6 +34,7 @@ const REFUSALS = {
   contract_archived: 'Something that it needs is already used up. Nothing was paid.',
   budget_exceeded: 'It is more than a budget of your wallet allows by now. Nothing was paid.',
   spend_limit_exceeded: 'It is more than the session may spend by now. Nothing was paid.',
+  policy_denied: 'The session may not do this now. Nothing was paid. You can try again later.',
   wallet_frozen: 'Your wallet is frozen. Nothing was paid.',
   approval_canceled: 'The session that asked has ended. Nothing was paid.',
   delegated_session_revoked: 'The session that asked has ended. Nothing was paid.',
@@ -94,10 +97,10 @@ function showEnd(page, title, words, retry = false) {
 
 /**
  * @param {Page} page
- * @param {any} approval
+ * @param {Pick<Approval, 'status' | 'reason'>} approval
  */
 function showOutcome(page, { status, reason }) {
-  const [title = 'Decided', words = 'This was decided.'] = OUTCOMES[/** @type {keyof typeof OUTCOMES} */ (status)] ?? []
+  const [title = 'Decided', words = 'This was decided.'] = status === 'pending' ? [] : OUTCOMES[status]
   showEnd(page, title, reason === null ? words : `${words} Your reason: “${reason}”`)
 }
 
@@ -111,9 +114,9 @@ const fact = (label, values) => [make('dt', {}, label), ...values.map((value) =>
 /** @param {string} text */
 const exact = (text) => make('code', { class: 'exact' }, text)
 
-/** @param {any} approval */
+/** @param {ApprovalDetails} approval */
 function payments({ document: { costs, recipients } }) {
-  const pays = costs.map((/** @type {any} */ { asset, amount }) =>
+  const pays = costs.map(({ asset, amount }) =>
     make(
       'span',
       {},
@@ -127,12 +130,12 @@ function payments({ document: { costs, recipients } }) {
   ]
 }
 
-/** @param {any} approval */
+/** @param {ApprovalDetails} approval */
 function leftWords({ remaining: { spend, budgets } }) {
   const caps = spend
-    .filter((/** @type {any} */ { limit }) => limit !== null)
-    .map((/** @type {any} */ cap) => [cap.asset.symbol, cap.remaining, cap.limit, cap.window, 'for this session'])
-  const ofWallet = budgets.map((/** @type {any} */ one) => [
+    .filter(({ limit }) => limit !== null)
+    .map((cap) => [cap.asset.symbol, cap.remaining, cap.limit, cap.window, 'for this session'])
+  const ofWallet = budgets.map((one) => [
     one.asset.symbol,
     one.remaining,
     one.amount,
@@ -145,7 +148,7 @@ function leftWords({ remaining: { spend, budgets } }) {
   })
 }
 
-/** @param {any} effect */
+/** @param {ApprovalDetails['effects'][number]} effect */
 function effectWords({ type, templateId, choice, contractId, arguments: given }) {
   const verb = { created: 'Creates', exercised: `Exercises ${choice} on`, archived: 'Uses up' }[type] ?? type
   return make(
@@ -157,7 +160,7 @@ function effectWords({ type, templateId, choice, contractId, arguments: given })
   )
 }
 
-/** @param {any} approval */
+/** @param {ApprovalDetails} approval */
 const exactly = ({ document, effects }) =>
   make(
     'details',
@@ -168,11 +171,11 @@ const exactly = ({ document, effects }) =>
     make('pre', { tabindex: '0' }, JSON.stringify(document, null, 2)),
   )
 
-/** @param {any} approval */
+/** @param {ApprovalDetails} approval */
 function facts(approval) {
   const { sessionName, delegatedSessionId, document, expiresAt } = approval
   const left = leftWords(approval)
-  const why = document.rules.map((/** @type {any} */ { message }) => message)
+  const why = document.rules.map(({ message }) => message)
   return make(
     'dl',
     { class: 'facts' },
@@ -196,7 +199,7 @@ function facts(approval) {
 
 /**
  * @param {Page} page
- * @param {any} approval
+ * @param {ApprovalDetails} approval
  */
 function showQuestion(page, approval) {
   const place = notice()
@@ -227,7 +230,7 @@ function showQuestion(page, approval) {
 
 /**
  * @param {Page} page
- * @param {any} approval
+ * @param {ApprovalDetails} approval
  */
 async function approve(page, approval) {
   if (!(await isWhatIsSigned(approval)))
@@ -239,7 +242,7 @@ async function approve(page, approval) {
 
 /**
  * @param {Page} page
- * @param {any} approval
+ * @param {ApprovalDetails} approval
  */
 function showRefusal(page, approval) {
   const place = notice()
