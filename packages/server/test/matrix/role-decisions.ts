@@ -51,7 +51,10 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /delegated-sessions/:id/denials
     GET /delegated-sessions/:id
     GET /wallets/:id/budgets
+    GET /wallets/:id/recipients
     GET /approvals
+    POST /policies/validate
+    POST /policies/simulate
     GET /approvals/:id
     GET /transactions
     GET /transactions/:id
@@ -119,6 +122,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     PATCH /users/:id
     DELETE /users/:id
     POST /wallets/:id/freeze
+    DELETE /wallets/:id/recipients/:recipientId
     POST /wallets/:id/unfreeze
     POST /guests/cleanup
     DELETE /guests/:id
@@ -162,6 +166,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     DELETE /auth/sessions/:id
     POST /auth/exchange
     POST /auth/email/recovery
+    POST /wallets/:id/recipients
     POST /auth/email/recovery/cancel
     GET /auth/email/recoveries
     POST /auth/passkey/register-options
