@@ -181,6 +181,18 @@ test('an app that turns it off completes none', async () => {
     )
 })
 
+test('one whose notices are held back never becomes ready', async () => {
+  const { service } = mailing
+  const app = await newRecoveryApp(mailing)
+  const { recoveryId } = await app.requested('silent@example.com')
+  // When a notice is due is not in the row's MAC.
+  await service.sql('update email_recoveries set due_at = null where id = $1', [recoveryId])
+  service.advance(80 * HOUR_MS)
+  const { recovery, registration } = (await app.recover('silent@example.com')).body.data
+  expect(recovery).toMatchObject({ id: recoveryId, status: 'pending' })
+  expect(registration).toBeNull()
+})
+
 test('a frozen wallet stays frozen', async () => {
   const { app, registration, person } = await ready('frozen@example.com')
   const headers = { 'x-user-id': person.userId }
