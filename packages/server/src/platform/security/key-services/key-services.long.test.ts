@@ -19,6 +19,8 @@ interface Stage {
   missing: string
   /** Has it refuse us, until the returned function is called. */
   deny(): () => void
+  /** Replaces what is behind the address inside the service; what was wrapped before still unwraps until `retire`. */
+  rotate?(): Promise<{ retire(): Promise<void> }>
   /** Where nothing answers. */
   away?: { address: string; during(): () => void }
   stop(): Promise<void> | void
@@ -103,6 +105,10 @@ async function vaultStage(): Promise<Stage> {
     other: `vault:${mount}/second`,
     missing: `vault:none-${mount}/first`,
     deny: during({ VAULT_TOKEN: 'wrong' }),
+    async rotate() {
+      await call(`${mount}/keys/first/rotate`, {})
+      return { retire: async () => void (await call(`${mount}/keys/first/config`, { min_decryption_version: 2 })) }
+    },
     away: { address: `vault:${mount}/first`, during: during({ VAULT_ADDR: silentUrl }) },
     stop: async () =>
       void (await fetch(`${server}/v1/sys/mounts/${mount}`, { method: 'DELETE', headers: { 'x-vault-token': token } })),
@@ -180,6 +186,19 @@ describe.each(STAGES)('$name', ({ missing, open }) => {
     expect((await keyOf(line as NonNullable<typeof line>)).equals(key)).toBe(true)
     const strange = readLine(text.replace(idOf(key), idOf(randomBytes(32))))
     expect(await refusal(keyOf(strange as NonNullable<typeof strange>))).toBe('corrupt')
+  })
+
+  test('unwraps what it wrapped before a rotation inside it, until that version is retired', async (context) => {
+    if (stage.rotate === undefined) return context.skip('it rotates by itself, or not at all')
+    const service = await openKeyService(stage.address)
+    const before = await service.wrap(key, 'a')
+    const { retire } = await stage.rotate()
+    expect((await service.unwrap(before, 'a')).equals(key)).toBe(true)
+    const after = await service.wrap(key, 'a')
+    await retire()
+    expect(await refusal(service.unwrap(before, 'a'))).toBe('gone')
+    expect((await service.unwrap(after, 'a')).equals(key)).toBe(true)
+    await service.close()
   })
 
   test('that hangs is unavailable in bounded time', { timeout: 40_000 }, async (context) => {

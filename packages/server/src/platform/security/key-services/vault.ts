@@ -8,10 +8,13 @@ interface Answer {
   errors?: string[]
 }
 
-/** 412 and 472 to 474: a standby that cannot answer yet. */
+/** 412 and 472 to 474: a standby that cannot answer yet. A version of the key that may no longer decrypt is gone. */
 function failureOf(status: number, errors: readonly string[]): KeyServiceFailure {
   if (status === 403) return 'denied'
-  if (status === 404 || errors.some((error) => /encryption key not found|no handler for route/.test(error)))
+  if (
+    status === 404 ||
+    errors.some((error) => /encryption key not found|no handler for route|disallowed by policy/.test(error))
+  )
     return 'gone'
   return status === 400 ? 'corrupt' : 'unavailable'
 }
