@@ -50,7 +50,7 @@ function PolicyForm({ policy, issuer, onChange }: FormProps) {
       </Card>
       <Card
         title="Questions to the owner"
-        description="Transactions that wait until the owner of the wallet approves them. For embedded wallets."
+        description="Transactions that wait until the owner approves them. Only where Halfkey signs for the wallet."
       >
         <ApprovalList
           rules={policy.requireApproval ?? []}
