@@ -88,11 +88,13 @@ test('a first notice that comes late moves the end by as much: the whole wait is
   const { person, recoveryId } = await app.requested('late@example.com')
   // As if no worker had run since: the row is as it was inserted, in another time.
   await service.sql(
-    `update email_recoveries set told_at = null, due_at = created_at, available_at = available_at - interval '60 hours',
+    `update email_recoveries set told_at = null, due_at = null, available_at = available_at - interval '60 hours',
       expires_at = expires_at - interval '60 hours', created_at = created_at - interval '60 hours' where id = $1`,
     [recoveryId],
   )
   await service.recode()
+  // Due only now: a worker would end a row that it finds between the two.
+  await service.sql('update email_recoveries set due_at = created_at where id = $1', [recoveryId])
   service.deps.wake.tasks()
   await smtp.next('late@example.com')
   const { availableAt } = await latest(app, person.userId)
