@@ -20,6 +20,7 @@ import { handOver } from '../../../src/identity/sign-in/service.ts'
 import { beginDkg } from '../../../src/keys/key-generations/key-generations.fixture.ts'
 import type { SplitWallet } from '../../../src/keys/key-shares/key-shares.fixture.ts'
 import { start as beginResharing } from '../../../src/keys/recovery/recovery.fixture.ts'
+import { invited } from '../../../src/operations/members/members.fixture.ts'
 import { acceptRestore } from '../../../src/operations/restore/service.ts'
 import { publicUrl } from '../../../src/platform/config.ts'
 import type { Id } from '../../../src/platform/ids.ts'
@@ -27,7 +28,8 @@ import type { Ledger } from '../../../src/platform/ports/ledger.ts'
 import { onboardWallets } from '../../../src/wallets/onboarding/onboarding.ts'
 import { newRemoteLedger } from '../../../src/wallets/onboarding/remote-ledger.fixture.ts'
 import { newWallet, newWalletKey } from '../../../src/wallets/wallets/wallets.fixture.ts'
-import { newLink, postSession } from '../../harness/dashboard-page.ts'
+import { newAuthenticator, register } from '../../harness/authenticator.ts'
+import { newLink, openPage, postSession } from '../../harness/dashboard-page.ts'
 import { expectError } from '../../harness/envelope.ts'
 import { eventually, type Service, type Tenant } from '../../harness/harness.ts'
 import { startReceiver } from '../../harness/receiver.ts'
@@ -55,6 +57,8 @@ export interface Features {
 
 const MAIL = 'eve-by-mail@example.com'
 
+type Mail = Awaited<ReturnType<typeof startMail>>
+
 /** What a stage of all these features starts its service with. */
 export async function startMail() {
   const smtp = await startSmtpServer()
@@ -81,6 +85,34 @@ async function awaitOnboarding(service: Service, tenant: Tenant): Promise<void> 
   await newWallet(person, { ...body, challengeId: asked.challengeId, proof: key.sign(asked.message).toString('hex') })
   await onboardWallets(service.deps)
   service.deps.ledgers = before
+}
+
+/** A recovery by email that waits, of somebody with a confirmed address and a passkey. */
+async function awaitRecovery(service: Service, shop: Tenant, smtp: Mail['smtp']): Promise<void> {
+  const caller = { url: service.url, key: await publishableKey(shop) }
+  const email = 'lost@example.com'
+  const prove = async (path: string, purpose: object) => {
+    const { challengeId } = expectStatus(await shop.post('/auth/email/start', { email, ...purpose }, caller), 200)
+    const code = codeIn(await smtp.next(email))
+    return expectStatus(await shop.post(path, { challengeId, code }, caller), 200)
+  }
+  const { accessToken } = await prove('/auth/email/verify', {})
+  const headers = { authorization: `Bearer ${accessToken}` }
+  expectStatus(await register(caller, {}, { authenticator: newAuthenticator(), headers }), 200)
+  await prove('/auth/email/recovery', { purpose: 'recovery' })
+}
+
+/** A member with a passkey, who begins to sign in with it. */
+async function addMember(service: Service, tenant: Tenant): Promise<void> {
+  const headers = { origin: publicUrl(service.deps.config) }
+  const { link } = await invited(service, tenant, 'viewer')
+  const page = await openPage(service, { link: link.url.split('#link=')[1] as string }, headers)
+  const begin = async () =>
+    expectStatus(await page.call('POST', '/session/passkeys/options', { body: {}, headers }), 200)
+  const { challengeId, publicKey } = await begin()
+  const body = { challengeId, credential: newAuthenticator().create(publicKey, headers.origin), deviceName: 'Laptop' }
+  expectStatus(await page.call('POST', '/session/passkeys', { body, headers }), 200)
+  await begin()
 }
 
 /** Rows that no path depends on, and that anybody could still change. */
@@ -125,7 +157,7 @@ export async function setFeatures(
     eve,
     shared,
   }: {
-    smtp: Awaited<ReturnType<typeof startMail>>['smtp']
+    smtp: Mail['smtp']
     victim: SignedIn
     eve: SignedIn
     shared: SplitWallet
@@ -133,7 +165,12 @@ export async function setFeatures(
   asked: Awaited<ReturnType<typeof setApproval>>,
 ): Promise<{ features: Features; end(): Promise<void> }> {
   const key = await publishableKey(shop)
-  const app = { name: 'Shop', email: { enabled: true }, allowedRedirectUrls: [REDIRECT] }
+  const app = {
+    name: 'Shop',
+    email: { enabled: true },
+    emailRecovery: { enabled: true },
+    allowedRedirectUrls: [REDIRECT],
+  }
   expectStatus(await shop.patch(`/apps/${shop.appId}`, app), 200)
   const issuer = await startIssuer(service)
   const issuerId = await trust(shop, issuer)
@@ -174,6 +211,10 @@ export async function setFeatures(
     { origin: publicUrl(service.deps.config) },
   )
   expectStatus(opened, 200)
+  await awaitRecovery(service, shop, smtp)
+  await addMember(service, shop)
+  const entry = { recipient: victim.party, label: 'Ada' }
+  expectStatus(await eve.person.post(`/wallets/${eve.walletId}/recipients`, entry), 201)
   const closeRest = await fillTheRest(service, shop)
   return {
     features: {
