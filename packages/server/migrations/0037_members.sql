@@ -68,6 +68,7 @@ call count_changes_of('member_challenges');
 -- A link or session of a member. A session's member last proved who they are at `verified_at`.
 -- An invitation counts while the member is invited.
 alter table dashboard_links add column member_id text collate "C", add column invites boolean not null default false,
+  add column made_by text,
   add constraint dashboard_links_member check (member_id is null or tenant_id is not null);
 create index dashboard_links_by_member on dashboard_links (tenant_id, member_id) where member_id is not null;
 alter table dashboard_sessions add column member_id text collate "C", add column verified_at timestamptz,

@@ -12,7 +12,7 @@ interface OfUser {
 }
 
 /** Why a pending recovery by email ends without anybody's asking. */
-type RecoveryRefutation = 'passkey' | 'email_changed' | 'suspended'
+type RecoveryRefutation = 'passkey' | 'second_factor' | 'email_changed' | 'suspended'
 
 /** An app that is being deleted. */
 export interface OfApp {

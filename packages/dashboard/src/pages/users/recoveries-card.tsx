@@ -22,6 +22,7 @@ const ENDED_BY: Record<NonNullable<EmailRecovery['endedBy']>, string> = {
   session: 'by the user or a server',
   link: 'by the link in the email',
   passkey: 'because a passkey was used or added',
+  second_factor: 'because a second factor was set up',
   email_changed: 'because the address changed',
   suspended: 'because the user was suspended',
   tampered: 'because its record was changed outside Halfkey',

@@ -164,4 +164,6 @@ test('an account with a second factor is not recovered by waiting, nor one that 
   const refused = await app.recover('ada8@example.com')
   expectError(refused, 409, 'recovery_not_needed')
   expect(refused.body.details[0].code).toBe('second_factor')
+  // It ended: it does not go on once the factor is gone.
+  expect(await latest(app, person.userId)).toMatchObject({ status: 'canceled', endedBy: 'second_factor' })
 })

@@ -4,7 +4,7 @@ import { ChallengeId, Code } from '../email-sign-in/schema.ts'
 import { RegistrationChallenge } from '../passkeys/schema.ts'
 
 /** What ended a recovery without a passkey. */
-const ENDED_BY = ['session', 'link', 'passkey', 'email_changed', 'suspended', 'tampered'] as const
+const ENDED_BY = ['session', 'link', 'passkey', 'second_factor', 'email_changed', 'suspended', 'tampered'] as const
 export type EndedBy = (typeof ENDED_BY)[number]
 
 /** A recovery in responses. */

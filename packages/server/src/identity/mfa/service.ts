@@ -153,6 +153,8 @@ export async function verifySetup(deps: Deps, call: UserCall, input: VerifyMfaSe
     const hashes = recoveryCodes.flatMap((code) => recoveryCodeHash(owner.userId, code) ?? [])
     await store.activate(inTx.db, { user, factor }, { step, now, hashes })
     await recordVerification(inTx.db, inTx, call.caller, call.user, 'otp')
+    const of = { tenantId: call.caller.tenantId, userId: owner.userId, cause: call }
+    await inTx.hooks.recoveryRefuted(inTx.db, inTx, { ...of, by: 'second_factor' })
     await tell(inTx, call, 'mfa.enabled')
     return { recoveryCodes }
   })

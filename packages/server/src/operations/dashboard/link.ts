@@ -24,7 +24,7 @@ export interface DashboardLink {
 interface LinkOptions {
   lifetimeMs?: number
   /** Signs in as this member of the tenant, whose earlier links it replaces; otherwise as the operator. */
-  member?: { id: Id<'mem'>; isInvited: boolean }
+  member?: { id: Id<'mem'>; isInvited: boolean; madeBy: string }
 }
 
 /** Makes a link to one tenant's dashboard, or to that of the operator, who sees all tenants. Only its hash is stored. */
@@ -45,6 +45,7 @@ export async function createLink(
     used_at: null,
     member_id: member?.id ?? null,
     invites: member?.isInvited ?? false,
+    made_by: member?.madeBy ?? null,
     created_at: now,
     version: 0,
     mac: null,

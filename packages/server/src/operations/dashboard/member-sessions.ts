@@ -23,7 +23,9 @@ export async function beginAsMember(
 ): Promise<Known> {
   const { tenant_id: tenantId, member_id: id } = link
   const arrived =
-    tenantId !== null && id !== null && (await arrive(tx, deps, { tenantId, id, byInvitation: link.invites }))
+    tenantId !== null &&
+    id !== null &&
+    (await arrive(tx, deps, { tenantId, id, byInvitation: link.invites, madeBy: link.made_by }))
   if (!arrived) throw fail('dashboard_link_invalid')
   const grant = { ...NOBODY, tenant_id: tenantId, member_id: id, verified_at: deps.now() }
   const known = await begin(tx, deps, grant, request, origin)

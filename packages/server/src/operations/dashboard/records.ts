@@ -7,8 +7,8 @@ export const LINK_RECORD = defineRecord({
   key: ['hash'],
   owner: 'maybe',
   versioned: true,
-  columns: { expires_at: 'time', used_at: 'time', member_id: 'text', invites: 'boolean' },
-  initial: { member_id: null, invites: false },
+  columns: { expires_at: 'time', used_at: 'time', member_id: 'text', invites: 'boolean', made_by: 'text' },
+  initial: { member_id: null, invites: false, made_by: null },
   notAuthority: { created_at: 'shown only' },
 })
 

@@ -19,6 +19,8 @@ export interface LinkRow extends Versioned {
   member_id: Id<'mem'> | null
   /** An invitation: it counts until the member has signed in. */
   invites: boolean
+  /** Who made it for the member, as the audit log names actors; null for the operator's. */
+  made_by: string | null
   created_at: Date
 }
 

@@ -11,7 +11,7 @@ import type { MemberRow } from './store.ts'
 export type Authority =
   | { kind: 'operator' }
   | { kind: 'member'; id: Id<'mem'>; role: Role }
-  | { kind: 'key'; scopes: readonly string[] }
+  | { kind: 'key'; scopes: readonly string[]; isBounded: boolean }
 
 /** The authority of a call. A member's role is the one in `row`, which the transaction holds, not the one that the call began with. */
 export function authorityOf(caller: Caller, row: MemberRow | undefined): Authority {
@@ -20,17 +20,19 @@ export function authorityOf(caller: Caller, row: MemberRow | undefined): Authori
     return { kind: 'member', id: row.id, role: row.role }
   }
   if (caller.keyId.startsWith(OPERATOR)) return { kind: 'operator' }
-  return { kind: 'key', scopes: caller.scopes }
+  const isBounded = caller.expiresAtMs !== null || caller.allowedIps.length > 0 || caller.appId !== null
+  return { kind: 'key', scopes: caller.scopes, isBounded }
 }
 
 /**
  * Whether somebody may give a role, or change a member who has it. A key gives no more than it has, as it does to keys, and it makes
- * no owner: a key that leaks must not outlive itself in the role that no other one can take back.
+ * no owner: a key that leaks must not outlive itself in the role that no other one can take back. One that ends or counts at some
+ * addresses only makes none: no member has these bounds.
  */
 function reaches(authority: Authority, role: Role): boolean {
   if (authority.kind === 'operator') return true
   if (authority.kind === 'member') return rankOf(role) <= rankOf(authority.role)
-  return role !== 'owner' && scopesOf(role).every((scope) => allows(authority.scopes, scope))
+  return !authority.isBounded && role !== 'owner' && scopesOf(role).every((scope) => allows(authority.scopes, scope))
 }
 
 const tooHigh = (authority: Authority, message: string): HttpError =>

@@ -7,9 +7,10 @@ import { actorOf, type EventInput } from '../../platform/events/events.ts'
 import { existing, notFoundField, pathId } from '../../platform/http/errors.ts'
 import type { Call, Caller, Page } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
+import { rankOf } from '../../platform/security/roles/roles.ts'
 import { lockAppForShare } from '../../tenancy/apps/service.ts'
 import { createLink, INVITATION_DAYS, LINK_MINUTES } from '../dashboard/link.ts'
-import { endMember } from '../dashboard/store.ts'
+import { deleteLinksOf, endMember } from '../dashboard/store.ts'
 import { fail, MEMBERS_MAX } from './errors.ts'
 import {
   type Authority,
@@ -52,12 +53,15 @@ async function requireApps(tx: Db, tenantId: Id<'ten'>, appIds: readonly string[
 const note = (tx: Db, deps: Deps, row: store.MemberRow, action: AuditOnlyAction, cause: EventInput['cause']) =>
   recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: null, action, target: row.id, cause })
 
-/** Makes the link of a member, in place of those that they have: a week's for somebody who was invited, minutes' for a member. */
-async function linkFor(tx: Db, deps: Deps, row: store.MemberRow): Promise<MemberWithLink> {
+/**
+ * Makes the link of a member, in place of those that they have: a week's for somebody who was invited, minutes' for a member.
+ * @param madeBy who is shown it, and could open it
+ */
+async function linkFor(tx: Db, deps: Deps, row: store.MemberRow, madeBy: string): Promise<MemberWithLink> {
   const lifetimeMs = row.status === 'invited' ? INVITATION_DAYS * DAY_MS : LINK_MINUTES * MINUTE_MS
   const { url, expiresAt } = await createLink({ ...deps, db: tx }, row.tenant_id, {
     lifetimeMs,
-    member: { id: row.id, isInvited: row.status === 'invited' },
+    member: { id: row.id, isInvited: row.status === 'invited', madeBy },
   })
   return { ...store.toMember(row), link: { url, expiresAt: expiresAt.toISOString() } }
 }
@@ -100,7 +104,7 @@ async function invite(
     throw error
   })
   await note(tx, deps, row, 'member.invited', by.cause)
-  return linkFor(tx, deps, row)
+  return linkFor(tx, deps, row, by.name)
 }
 
 /**
@@ -141,14 +145,26 @@ function changed(before: store.MemberRow, input: UpdateMember) {
 }
 
 /**
- * Changes the given fields. Takes effect with the next call of the member's sessions.
+ * Ends the invitation of a member whose rights are to change: whoever sent it could open it and have the new rights. Before the member
+ * is locked: a sign-in locks its link first, too.
+ */
+async function endInvitation(tx: Db, tenantId: Id<'ten'>, id: Id<'mem'>, input: UpdateMember): Promise<void> {
+  const found = await store.findMember(tx, tenantId, id)
+  if (found?.status === 'invited' && changed(found, input).rightsChanged) await deleteLinksOf(tx, tenantId, id)
+}
+
+/**
+ * Changes the given fields. Takes effect with the next call of the member's sessions. The link of somebody who was invited ends if
+ * rights change: they need a new one.
  * @throws not_found, insufficient_scope, own_rights, member_removed, last_owner, validation_failed
  */
 export async function updateMember(deps: Deps, call: Call, id: string, input: UpdateMember): Promise<Member> {
   const { caller } = call
   return deps.db.tx(async (tx) => {
     const authority = await currentAuthority(tx, caller)
-    const before = existing(await store.lockMember(tx, caller.tenantId, pathId('mem', id)))
+    const memberId = pathId('mem', id)
+    await endInvitation(tx, caller.tenantId, memberId, input)
+    const before = existing(await store.lockMember(tx, caller.tenantId, memberId))
     requireMayTouch(authority, before)
     if (before.status === 'removed') throw fail('member_removed')
     const { row, appsChanged, rightsChanged, isSame } = changed(before, input)
@@ -200,7 +216,7 @@ export async function createMemberLink(deps: Deps, call: Call, id: string): Prom
     if (row.status === 'removed') throw fail('member_removed')
     if (row.status === 'active') requireMaySignInAs(authority)
     await note(tx, deps, row, 'member.link_created', call)
-    return linkFor(tx, deps, row)
+    return linkFor(tx, deps, row, actorOf(caller))
   })
 }
 
@@ -215,8 +231,29 @@ export async function createMemberLinkByOperator(
     const row = await store.findMemberByEmail(tx, tenantId, parseEmail(email).key)
     if (row === undefined) throw notFoundField('email')
     await note(tx, deps, row, 'member.link_created', { actor: 'cli' })
-    return linkFor(tx, deps, row)
+    return linkFor(tx, deps, row, 'cli')
   })
+}
+
+/** A member's link, as it was claimed. */
+interface ArrivalBy {
+  tenantId: Id<'ten'>
+  id: Id<'mem'>
+  byInvitation: boolean
+  madeBy: string | null
+}
+
+/** Whether who made a link could still make it: a member who was removed or lowered may have kept one. */
+async function couldMake(
+  tx: Db,
+  tenantId: Id<'ten'>,
+  madeBy: string | null,
+  member: store.MemberRow,
+): Promise<boolean> {
+  if (madeBy === null || !isId('mem', madeBy)) return true
+  const maker = await store.findMember(tx, tenantId, madeBy)
+  if (maker?.status !== 'active') return false
+  return member.status === 'invited' ? rankOf(maker.role) >= rankOf(member.role) : maker.role === 'owner'
 }
 
 /**
@@ -226,11 +263,12 @@ export async function createMemberLinkByOperator(
 export async function arrive(
   tx: Db,
   deps: Deps,
-  { tenantId, id, byInvitation }: { tenantId: Id<'ten'>; id: Id<'mem'>; byInvitation: boolean },
+  { tenantId, id, byInvitation, madeBy }: ArrivalBy,
 ): Promise<{ member: store.MemberRow; hasJoined: boolean } | undefined> {
   const before = await store.lockMember(tx, tenantId, id)
   if (before === undefined || before.status === 'removed') return undefined
   if (byInvitation !== (before.status === 'invited')) return undefined
+  if (!(await couldMake(tx, tenantId, madeBy, before))) return undefined
   const now = deps.now()
   if (before.status === 'active') {
     await store.touchMember(tx, tenantId, id, now)

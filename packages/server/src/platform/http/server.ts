@@ -336,6 +336,8 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
       ...(route.limit === 'sign_in' ? [limitsSignIn(deps)] : []),
     ],
     handler: async (request, reply) => {
+      // A body that came slowly: whoever calls may have lost what they had when the call began.
+      if (route.method !== 'GET' && reply.elapsedTime > TRUSTED_MS) await askAgain(deps, request, entrance)
       const outgoing = await answer({
         holder: request.holder as KeyHolder,
         origin: originOf(request),

@@ -70,7 +70,7 @@ export const STEP_UP_MS = 5 * 60_000
 
 /**
  * Calls for which a member must have proved who they are within `STEP_UP_MS`, so that a stolen cookie or an unlocked screen is not
- * enough: keys and other secrets, who may sign in, what is frozen, and what cannot be undone.
+ * enough: keys and other secrets, who may sign in and from where, where events go, what is frozen, and what cannot be undone.
  */
 export const STEP_UP: ReadonlySet<string> = new Set([
   'POST /api-keys',
@@ -93,11 +93,19 @@ export const STEP_UP: ReadonlySet<string> = new Set([
   'POST /apps/:id/providers',
   'PATCH /apps/:id/providers/:providerId',
   'DELETE /apps/:id/providers/:providerId',
+  'PATCH /users/:id',
   'DELETE /users/:id',
   'POST /users/bulk',
+  'DELETE /guests/:id',
+  'POST /custom-domains',
+  'POST /custom-domains/verify',
+  'DELETE /custom-domains',
   'POST /webhooks',
+  'PATCH /webhooks/:id',
+  'DELETE /webhooks/:id',
   'POST /webhooks/:id/rotate',
   'POST /subscribers/:id/portal-link',
+  'DELETE /subscribers/:id',
 ])
 
 /** The least role that may take whole lists away as CSV, after a step-up: they are exports. */
