@@ -46,7 +46,7 @@ function afterCondition(detail: Record<string, unknown>): string {
     return `Wait until ${detail.resetsAt}, then repeat the call. Do not split or disguise the act.`
   if (typeof detail.recipient === 'string')
     return `Only the owner of the wallet adds to its address book, and a new entry counts later. ${ASK}`
-  return `Do it when \`allowed\` says. ${ASK}`
+  return `Do it at a time that \`allowed\` names. ${ASK}`
 }
 
 /** A refusal with these fields; the others are null. */

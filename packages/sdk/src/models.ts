@@ -206,7 +206,7 @@ export type ApprovalDetails = Schemas['ApprovalDetails']
 export type AddressBook = Schemas['AddressBook']
 /** An entry of it. */
 export type Recipient = Schemas['Recipient']
-/** What a policy says, and what in it is hardly meant. */
+/** What a policy says, and what in it is probably a mistake. */
 export type RehearsedPolicy = Schemas['RehearsedPolicy']
 /** What a policy would have said of a wallet's transactions. */
 export type Simulation = Schemas['Simulation']

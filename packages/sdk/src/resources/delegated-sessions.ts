@@ -180,7 +180,7 @@ export function approvalsOf({ one, list }: Calls) {
 export function policiesOf({ one }: Calls) {
   return {
     /**
-     * Says what a policy means: with its defaults, in words, and with what is hardly meant. Scope `delegated_sessions:read`, or an
+     * Says what a policy means: with its defaults, in words, and with what is probably a mistake. Scope `delegated_sessions:read`, or an
      * access token. @throws validation_failed
      */
     validate: (body: Body<'/policies/validate', 'post'>, options?: RequestOptions): Promise<RehearsedPolicy> =>

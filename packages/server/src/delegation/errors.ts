@@ -42,7 +42,7 @@ export const DELEGATED_SESSION_ERRORS = {
   approval_outdated: [409, 'The transaction would no longer do what the approval says. Nothing was done.'],
   approvals_unavailable: [
     409,
-    'Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out, and `require_approval` of conditions.',
+    'Owners approve only for embedded wallets on a ledger in the database of the service. Remove `requireApproval`, and conditions with `require_approval`, from the policy.',
   ],
   simulation_unavailable: [409, 'Only wallets on a ledger in the database of the service can be simulated.'],
   duplicate_command: [409, 'This commandId was already used with other commands. Use another one.'],

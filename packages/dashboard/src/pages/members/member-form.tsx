@@ -15,7 +15,7 @@ const ROLES: readonly { value: Role; label: string; about: string }[] = [
   { value: 'viewer', label: 'Viewer', about: 'Sees apps, settings and figures, and no personal data.' },
   { value: 'support', label: 'Support', about: 'Sees users, wallets and the audit log, and no secrets.' },
   { value: 'developer', label: 'Developer', about: 'Changes apps, API keys, webhooks and domains.' },
-  { value: 'admin', label: 'Admin', about: 'Changes users, wallets, sessions and members, and sees billing.' },
+  { value: 'admin', label: 'Admin', about: 'Changes users, wallets, sessions, members and billing.' },
   { value: 'owner', label: 'Owner', about: 'May do everything, and manages other owners.' },
 ]
 

@@ -10,7 +10,7 @@ export const rehearsalRoutes: Route[] = [
     {
       summary: 'Explain a policy',
       description:
-        'Makes the same checks as creating a session, and says what each entry of the policy means and what in it is hardly meant. Creates nothing. With a publishable key for the current user.',
+        'Makes the same checks as creating a session, and says what each entry of the policy means and what in it is probably a mistake. Creates nothing. With a publishable key for the current user.',
       callers: eitherKey('delegated_sessions:read', 'optional'),
       body: RehearsePolicy,
       reply: one(RehearsedPolicy),
@@ -25,7 +25,7 @@ export const rehearsalRoutes: Route[] = [
     {
       summary: 'Simulate a policy',
       description:
-        "Tries a policy on the last completed transactions of a wallet, the oldest first, as if one session with this policy had made them all. Caps and rates count what the policy would have let pass; what it would have asked the owner for counts as approved. The address book is that of now. Budgets of the wallet are not looked at. Creates and changes nothing. For the wallet's owner, and for a server.",
+        "Tries a policy on the last completed transactions of a wallet, the oldest first, as if one session with this policy had made them all. Caps and rates count what the policy would have let pass; what it would have asked the owner for counts as approved. The current address book is used. Budgets of the wallet are ignored. Creates and changes nothing. For the wallet's owner, and for a server.",
       callers: eitherKey('delegated_sessions:read', 'optional'),
       body: SimulatePolicy,
       reply: one(Simulation),

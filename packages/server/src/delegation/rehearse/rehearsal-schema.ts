@@ -31,7 +31,7 @@ export const RehearsedPolicy = z
           message: z.string(),
         }),
       )
-      .meta({ description: 'What is allowed, but is hardly meant.' }),
+      .meta({ description: 'What is allowed, but is probably a mistake.' }),
   })
   .meta({ id: 'RehearsedPolicy' })
 export type RehearsedPolicy = z.infer<typeof RehearsedPolicy>

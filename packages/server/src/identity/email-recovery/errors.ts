@@ -3,7 +3,7 @@ import { failures } from '../../platform/http/errors.ts'
 export const EMAIL_RECOVERY_ERRORS = {
   recovery_not_needed: [
     409,
-    'This account is opened without a recovery. Sign in by email and, if it has a second factor, show that; then add a passkey.',
+    'This account is not recovered by email. Sign in by email, verify the second factor if there is one, and add a passkey.',
   ],
   challenge_expired: [410, 'This challenge was already used or has expired. Request a new one.'],
 } as const

@@ -45,7 +45,7 @@ export const memberRoutes: Route[] = [
     {
       summary: 'Update a member',
       description:
-        'Takes effect with the next call of the member. Nobody changes their own role or apps, nor somebody whose role is above their own. The last active owner stays one.',
+        'Takes effect with the next call of the member. A member cannot change their own role or apps, nor a member whose role is above their own. The last active owner cannot be lowered.',
       callers: write,
       params: IdParam,
       body: UpdateMember,
