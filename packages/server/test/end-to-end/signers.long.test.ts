@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, verify } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -6,7 +6,7 @@ import { publishableKey } from '../../src/identity/sessions/sessions.fixture.ts'
 import { runCli } from '../../src/operations/cli/cli.ts'
 import { checkSigners } from '../../src/operations/doctor/signers.ts'
 import { canonicalJson } from '../../src/platform/security/canonical-json.ts'
-import { seal } from '../../src/platform/security/crypto.ts'
+import { hmacSha256Bytes, open, seal } from '../../src/platform/security/crypto.ts'
 import { logIn, loginOptions, loginVerify, newAuthenticator, signUp } from '../harness/authenticator.ts'
 import { expectError } from '../harness/envelope.ts'
 import { call, eventually, newDatabase, type Service, startService, type Tenant } from '../harness/harness.ts'
@@ -245,17 +245,105 @@ describe.skipIf(NO_SOFTHSM !== null)(
       expectError(await sessions(third, ada), 401, 'session_invalid')
     })
 
-    test('sign nothing that a caller wrote, whatever it looks like', async () => {
+    /** What somebody who has the secrets of an installation and writes to its database can have sent: the answer to a repeated call. */
+    async function forger(service: Service) {
+      const tenant = service.admin
+      const ada = await person(service, tenant)
+      const ask = () =>
+        tenant.post('/auth/refresh', { refreshToken: ada.refreshToken }, { headers: { 'idempotency-key': 'k' } })
+      const begun = await ask()
+      expect(begun.status, begun.text).toBe(200)
+      const claims = partOf(begun.body.data.accessToken, 1)
+      const { keys } = service.deps
+      const [row] = await service.sql<{ scope_hash: Buffer; answer: Buffer }>(
+        'select scope_hash, answer from idempotency_keys where sealed',
+      )
+      const { scope_hash: scope, answer } = row as { scope_hash: Buffer; answer: Buffer }
+      const context = ['idempotent answer', claims.tid, scope.toString('hex')]
+      const kept = JSON.parse((await open(keys, answer, context)).toString())
+      const textBy = ({ refreshKey }: { refreshKey: KeyObject }, id: string, json: string) => {
+        const payload = Buffer.from(json).toString('base64url')
+        const tag = hmacSha256Bytes(refreshKey, `halfkey/v1/unsigned-access-token ${payload}`)
+        return `hk_unsigned_${id}.${payload}.${tag.toString('base64url')}`
+      }
+      const answered = async (accessToken: string) => {
+        const forged = JSON.stringify({ data: { ...kept.data, accessToken } })
+        await service.sql('update idempotency_keys set answer = $1 where scope_hash = $2', [
+          await seal(keys, forged, context),
+          scope,
+        ])
+        return ask()
+      }
+      return { ada, claims, textBy, answered }
+    }
+
+    test('sign for nobody who has the secrets beside them more than the sessions that go on', async () => {
       const service = await first(named('token'))
-      const { id } = await service.deps.signingKeys.current()
-      const claims = Buffer.from(JSON.stringify({ sub: 'usr_x' })).toString('base64url')
-      const text = `hk_unsigned_${id}.${claims}.${'A'.repeat(43)}`
-      const made = await service.admin.post('/webhooks', {
-        url: 'https://example.com/',
-        events: ['user.created'],
-        description: text,
+      const { ada, claims, textBy, answered } = await forger(service)
+      const authenticator = newAuthenticator()
+      const eve = await signUp({ url: service.url, key: ada.key }, { email: 'eve@example.com' }, { authenticator })
+      const { sub, sid } = partOf(eve.accessToken, 1)
+      const key = await service.deps.signingKeys.current()
+      const refused = async (what: string, text: string) => {
+        const answer = await answered(text)
+        expect([what, answer.status, answer.body.code]).toEqual([what, 500, 'internal_error'])
+      }
+      const { iat, exp } = claims
+      for (const change of [
+        { exp: iat + 3_601 },
+        { exp: 4_102_444_800 },
+        { iat: iat - 121 },
+        { iat: iat + 600, exp: exp + 600 },
+        { sub },
+        { sid },
+        { sid: `ses_${'0'.repeat(26)}` },
+        { tid: `ten_${'0'.repeat(26)}` },
+        { aud: `app_${'0'.repeat(26)}` },
+        { client_id: `app_${'0'.repeat(26)}` },
+        { amr: [...claims.amr, 'otp', 'mfa'] },
+        { auth_time: claims.auth_time + 60 },
+        { iss: 'https://other.example' },
+        { roles: ['admin'] },
+      ])
+        await refused(JSON.stringify(change), textBy(key, key.id, JSON.stringify({ ...claims, ...change })))
+      // The first of two counts for some who verify.
+      await refused('twice', textBy(key, key.id, `{"sub":"${sub}",${JSON.stringify(claims).slice(1)}`))
+      const genuine = JSON.stringify(claims)
+      await refused('another tag', `${textBy(key, key.id, genuine).slice(0, -43)}${'A'.repeat(43)}`)
+      const allowed = await answered(textBy(key, key.id, genuine))
+      expect(allowed.status, allowed.text).toBe(200)
+      expect((await sessions(service, { ...ada, accessToken: allowed.body.data.accessToken })).status).toBe(200)
+
+      // A copy from before the last rotation has the secrets of a key that no longer signs.
+      expect((await halfkey(service, 'keys', 'rotate-signing', '--local')).code).toBe(0)
+      expect((await halfkey(service, 'keys', 'rotate-signing')).code).toBe(0)
+      const next = await eventually('the new key signs', async () => {
+        const now = await service.deps.signingKeys.current()
+        return now.id !== key.id && now.isRemote && now
       })
-      expect([made.status, made.body.data.description]).toEqual([201, text])
+      await refused('the key of then', textBy(key, key.id, genuine))
+      await refused('by the key of then', textBy(key, next.id, genuine))
+      expect((await answered(textBy(next, next.id, genuine))).status).toBe(200)
+      const out = await call(service.url, 'DELETE', `/v1/auth/sessions/${claims.sid}`, {
+        key: ada.key,
+        headers: { authorization: `Bearer ${allowed.body.data.accessToken}` },
+      })
+      expect(out.status, out.text).toBe(200)
+      await refused('a session that was revoked', textBy(next, next.id, genuine))
+    })
+
+    test('sign only what stands where an access token stands', async () => {
+      const service = await first(named('token'))
+      const { claims, textBy } = await forger(service)
+      const key = await service.deps.signingKeys.current()
+      // Genuine in every other respect.
+      const text = textBy(key, key.id, JSON.stringify(claims))
+      const guest = await service.admin.post('/guests', {
+        metadata: { accessToken: text, note: `"accessToken":"${text}"` },
+      })
+      expect([guest.status, guest.body.data?.metadata?.accessToken], guest.text).toEqual([201, text])
+      expect(guest.body.data.metadata.note).toBe(`"accessToken":"${text}"`)
+      await jwtVerify(guest.body.data.accessToken, createLocalJWKSet((await jwks(service)) as never))
     })
 
     test('are each asked to sign something by the doctor', async () => {

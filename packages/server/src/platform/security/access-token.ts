@@ -4,7 +4,7 @@ import { publicUrl } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { fail } from '../http/errors.ts'
 import { type Id, isId } from '../ids.ts'
-import { equalSecrets, hmacSha256Bytes } from './crypto.ts'
+import { claimsToSign, unsignedAnswer, unsignedText } from './signers/unsigned-token.ts'
 import type { SigningKey } from './signing-keys.ts'
 
 /** What an access token says (RFC 9068, with `amr` and `auth_time` of OpenID Connect). */
@@ -36,28 +36,16 @@ async function compact(key: SigningKey, payload: string): Promise<string> {
   return `${signed}.${(await key.sign(Buffer.from(signed))).toString('base64url')}`
 }
 
-/** What begins an access token that waits for its signature. */
-const UNSIGNED = 'hk_unsigned_'
-const UNSIGNED_FORM = /hk_unsigned_([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{1,3000})\.([A-Za-z0-9_-]{43})/g
-
-/** By the secret of refresh tokens, which nobody outside knows: in its place, no other text gets a signature. */
-const unsignedTag = ({ refreshKey }: SigningKey, payload: string) =>
-  hmacSha256Bytes(refreshKey, `halfkey/v1/unsigned-access-token ${payload}`)
-
 /**
- * Signs the access tokens in an answer that wait for it, once no transaction is open any more. Anything else in it stays as it is.
- * @throws KeyServiceError
+ * Signs the access token in an answer that waits for it, once no transaction is open any more. Every other text in it stays as it is.
+ * @throws KeyServiceError, Error if it is not a token that Halfkey made just now for a session that goes on
  */
 export async function signTokens(deps: Deps, body: string): Promise<string> {
-  if (!body.includes(UNSIGNED)) return body
-  let signed = body
-  for (const [text, keyId = '', payload = '', tag = ''] of body.matchAll(UNSIGNED_FORM)) {
-    const key = await deps.signingKeys.find(keyId)
-    if (key === undefined || !equalSecrets(unsignedTag(key, payload), Buffer.from(tag, 'base64url'))) continue
-    // By the key that signs now, if it was replaced since: the one of then may be out of reach.
-    signed = signed.replace(text, await compact(await deps.signingKeys.current(), payload))
-  }
-  return signed
+  const answer = unsignedAnswer(body)
+  if (answer === null) return body
+  const key = await deps.signingKeys.current()
+  const payload = await claimsToSign(deps, key, answer.data.accessToken)
+  return JSON.stringify({ ...answer, data: { ...answer.data, accessToken: await compact(key, payload) } })
 }
 
 /**
@@ -84,7 +72,7 @@ export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetime
   }
   const text = encoded(payload)
   if (!key.isRemote) return compact(key, text)
-  return `${UNSIGNED}${key.id}.${text}.${unsignedTag(key, text).toString('base64url')}`
+  return unsignedText(key, text)
 }
 
 /**
