@@ -179,11 +179,14 @@ test('a registry that fails, lies or is not to be reached moves nothing and rese
     [200, { factoryId: registry.factory }, 500],
     [400, { error: 'no' }, 400],
     [200, { factoryId: `00${'ab'.repeat(32)}`, transferKind: 'offer', choiceContext: wrong }, 404],
+    // Longer than any contract's id: it would be the text of an error.
+    [200, { factoryId: 'ab'.repeat(128), transferKind: 'offer', choiceContext: wrong }, 500],
   ]
   for (const [status, body, expected] of answers) {
     registry.next = [{ status, body }]
     const answer = await run()
     expect([status, answer.status], answer.text).toEqual([status, expected])
+    expect(answer.text).not.toContain('ab'.repeat(128))
   }
   registry.lie = ({ disclosedContracts }) => {
     for (const each of disclosedContracts) Object.assign(each, { synchronizerId: FORBIDDEN })

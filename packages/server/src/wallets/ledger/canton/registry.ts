@@ -16,17 +16,21 @@ const ANSWER_BYTES_MAX = 1 << 20
 const DISCLOSED_MAX = 50
 const CONTEXT = 'extraArgs'
 
+/** Ids of contracts and synchronizers are not longer. A registry is somebody else's, and what it names reaches errors. */
+const LedgerId = z.string().min(1).max(255)
+const TEMPLATE_CHARS_MAX = 1_000
+
 const Disclosed = z.object({
-  templateId: z.string(),
-  contractId: z.string().min(1),
+  templateId: z.string().max(TEMPLATE_CHARS_MAX),
+  contractId: LedgerId,
   createdEventBlob: z.base64(),
-  synchronizerId: z.string(),
+  synchronizerId: LedgerId,
 })
 const Context = z.object({
   choiceContextData: z.looseObject({ values: z.record(z.string(), z.unknown()) }),
   disclosedContracts: z.array(Disclosed).max(DISCLOSED_MAX),
 })
-const Factory = z.object({ factoryId: z.string().min(1), choiceContext: Context })
+const Factory = z.object({ factoryId: LedgerId, choiceContext: Context })
 
 type Disclosed = z.infer<typeof Disclosed>
 type Exercise = Extract<Command, { exercise: unknown }>['exercise']
