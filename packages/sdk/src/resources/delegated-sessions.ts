@@ -188,7 +188,7 @@ export function policiesOf({ one }: Calls) {
 
     /**
      * Tries a policy on a wallet's last transactions: which it would have allowed, asked the owner for, and refused. Scope
-     * `delegated_sessions:read`, or the owner's access token. @throws validation_failed, not_found, simulation_unavailable
+     * `wallets:read`, or the owner's access token. @throws validation_failed, not_found, simulation_unavailable
      */
     simulate: (body: Body<'/policies/simulate', 'post'>, options?: RequestOptions): Promise<Simulation> =>
       one('post', '/policies/simulate', { body, reads: true }, options),

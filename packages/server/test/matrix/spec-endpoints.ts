@@ -193,7 +193,7 @@ export const EXTENSIONS = table(`
   POST   /webhooks/filters/check                    webhooks:read  200
   POST   /delegated-sessions/validate               delegated_sessions:read 200
   POST   /policies/validate                         delegated_sessions:read 200
-  POST   /policies/simulate                         delegated_sessions:read 200
+  POST   /policies/simulate                         wallets:read 200
   GET    /denials                                   delegated_sessions:read 200
   GET    /delegated-sessions/:id/denials            delegated_sessions:read 200
   GET    /delegated-sessions/me                     delegated_sessions:read 200

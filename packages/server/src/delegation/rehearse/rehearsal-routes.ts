@@ -26,7 +26,8 @@ export const rehearsalRoutes: Route[] = [
       summary: 'Simulate a policy',
       description:
         "Tries a policy on the last completed transactions of a wallet, the oldest first, as if one session with this policy had made them all. Caps and rates count what the policy would have let pass; what it would have asked the owner for counts as approved. The current address book is used. Budgets of the wallet are ignored. Creates and changes nothing. For the wallet's owner, and for a server.",
-      callers: eitherKey('delegated_sessions:read', 'optional'),
+      // It shows the wallet's transactions, and who is in its address book.
+      callers: eitherKey('wallets:read', 'optional'),
       body: SimulatePolicy,
       reply: one(Simulation),
       reads: true,
