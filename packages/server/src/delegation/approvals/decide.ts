@@ -8,15 +8,13 @@ import { type Command, LedgerError } from '../../platform/ports/ledger.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type Acting, withLimits } from '../access.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
-import { chargesIn, partsIn } from '../budgets/count.ts'
 import { fail } from '../errors.ts'
 import { asAnswer, deny, evaluateEffects, ledgerFailure } from '../execute/evaluate.ts'
 import { ledgerOf, prepareRequest } from '../execute/execution.ts'
 import { recordApproved, recordFailed } from '../execute/record.ts'
 import { hashOf } from '../execute/request.ts'
+import { released } from '../execute/still-allowed.ts'
 import { paymentOf } from '../policy/require-approval.ts'
-import { removeCharges } from '../policy/spend.ts'
-import { removeParts } from '../policy/windows.ts'
 import { requireLive } from '../session.ts'
 import * as sessions from '../store.ts'
 import { approvalEvent, toApproval } from './approval.ts'
@@ -69,16 +67,6 @@ const decided = (row: ApprovalRow, status: ApprovalStatus, now: Date): ApprovalR
   decided_at: now,
   updated_at: now,
 })
-
-/** The session as it was before the transaction reserved its part: what it takes now is decided on that. */
-function released(session: Acting, { spends }: TransactionRow): Acting {
-  const { spending } = session
-  return {
-    ...session,
-    spent: removeCharges(session.spent, chargesIn(spends)),
-    spending: spending && { ...spending, spent: removeParts(spending.spent, partsIn(spends)) },
-  }
-}
 
 /**
  * Prepares the transaction anew, holds it against the document and the limits of now, signs and writes it. Nothing beyond the

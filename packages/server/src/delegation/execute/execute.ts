@@ -16,7 +16,7 @@ import type { Execution } from '../schema.ts'
 import { requireLive } from '../session.ts'
 import * as store from '../store.ts'
 import { recordWrongSignature, requireSameShares, withCoSignature } from './cosign.ts'
-import { asAnswer, costDenial, deny, evaluateEffects, ledgerFailure } from './evaluate.ts'
+import { asAnswer, costDenial, type Denial, deny, evaluateEffects, ledgerFailure } from './evaluate.ts'
 import {
   acceptCommands,
   answerOf,
@@ -28,6 +28,7 @@ import {
 } from './execution.ts'
 import { insertCompleted, insertReserved, recordCompleted, recordFailed } from './record.ts'
 import type { RequestedCommands, RequestedSignature } from './request.ts'
+import { denialOfReserved } from './still-allowed.ts'
 
 const ATTEMPTS_MAX = 10
 
@@ -169,10 +170,26 @@ async function signAndInsert(
   return insertCompleted(db, deps, session, ready, submission, call)
 }
 
+/** Refuses what was reserved and waited for its signature: it fails, and gives back what it held. */
+async function failDenied(
+  tx: Db,
+  deps: Deps,
+  call: ExecuteCall,
+  { session, row, denial }: { session: Acting; row: TransactionRow; denial: Denial },
+): Promise<never> {
+  try {
+    return await deny(tx, deps, call, session, denial)
+  } catch (error) {
+    if (error instanceof HttpError) await recordFailed(tx, deps, session, row, error, call)
+    throw error
+  }
+}
+
 /**
  * Executes a transaction that the delegate has signed, on a transactional ledger. A wrong signature changes nothing; a
- * transaction that can no longer happen fails.
- * @throws signature_invalid, transaction_settled, prepared_expired, contract_archived
+ * transaction that can no longer happen fails, and so does one that the policy does not allow any more.
+ * @throws signature_invalid, transaction_settled, prepared_expired, contract_archived; policy_denied, spend_limit_exceeded,
+ * budget_exceeded
  */
 export async function executeSigned(
   deps: Deps,
@@ -187,6 +204,8 @@ export async function executeSigned(
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
     requireSameShares(session, row)
+    const denial = await denialOfReserved(tx, deps, session, { ...row, prepared: row.prepared })
+    if (denial !== null) return failDenied(tx, deps, call, { session, row, denial })
     const signatures = [signatureOf(session.public_key as Buffer, signature)]
     try {
       const receipt = await ledgerOf(deps, session).submit(tx, session.tenant_id, row.prepared, signatures, deps.now())

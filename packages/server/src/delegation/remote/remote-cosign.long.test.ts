@@ -32,7 +32,7 @@ interface Scene {
 }
 
 /** Somebody with a shared wallet on a ledger, 10 on it, and a session that may spend 5. */
-async function newScene(ledger = 'remote'): Promise<Scene> {
+async function newScene(ledger = 'remote', more: object = {}): Promise<Scene> {
   const tenant = await service.newTenant()
   const person = await signInAs(service, tenant)
   const onLedger: Person = {
@@ -51,7 +51,7 @@ async function newScene(ledger = 'remote'): Promise<Scene> {
     asUser: { headers: { 'x-user-id': person.userId } },
   })
   const holding = await ada.receive('10')
-  const session = await ownSession(service, split, { policy: transfers(ada, '5') })
+  const session = await ownSession(service, split, { policy: transfers(ada, '5', more) })
   return { tenant, split, ada, session, holding }
 }
 
@@ -202,6 +202,23 @@ describe('a co-signature on a ledger beyond a network', () => {
       await runOut(service)
       expect(await remainingOf(scene)).toBe('5')
     }
+  })
+
+  test('is not completed after the hours have ended, and counts as spent until the ledger says that it is too late', async () => {
+    service.advance(60_000 - (service.deps.now().getTime() % 60_000))
+    const clock = (minutes: number) =>
+      new Date(service.deps.now().getTime() + minutes * 60_000).toISOString().slice(11, 16)
+    const scene = await newScene('remote', {
+      conditions: [{ hours: { from: clock(-60), to: clock(1), timeZone: 'UTC' } }],
+    })
+    const { mine, request } = await asked(scene)
+    service.advance(61_000)
+    expectError(await complete(scene, request, mine.sign(request)), 403, 'policy_denied')
+    expect(service.remote.sent.filter(({ commandId }) => commandId.startsWith(scene.session.id))).toEqual([])
+    expect(await remainingOf(scene)).toBe('2')
+    await runOut(service)
+    expect(await remainingOf(scene)).toBe('5')
+    expect(await scene.ada.has(BOB)).toBe('0')
   })
 
   test('is the same after the process died when it was stored', async () => {

@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import type { Answer, Tenant } from '../../../test/harness/harness.ts'
-import { eventsOf, signInAs } from '../../identity/sessions/sessions.fixture.ts'
+import { eventsOf, type Person, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import type { Ledger } from '../../platform/ports/ledger.ts'
 import { signatureOf } from '../../platform/ports/signature.ts'
 import { onboardWallets } from '../../wallets/onboarding/onboarding.ts'
 import { newWallet, newWalletKey } from '../../wallets/wallets/wallets.fixture.ts'
 import {
+  BOB,
   digestOf,
   expectStatus,
   newKeyHolder,
@@ -43,10 +44,11 @@ interface Scene {
   ada: RemoteHolder & { sign(digest: Buffer): string }
   session: Session
   holding: string
+  person: Person
 }
 
 /** Somebody whose wallet on the remote ledger has a key of their own, 10 on it, and a session that may spend 5. */
-async function newScene(): Promise<Scene> {
+async function newScene(more: object = {}): Promise<Scene> {
   const tenant = await service.newTenant()
   const person = await signInAs(service, tenant)
   const key = newWalletKey()
@@ -66,8 +68,8 @@ async function newScene(): Promise<Scene> {
   }
   const ada = onRemote(service, tenant, holder)
   const holding = await ada.receive('10')
-  const session = await ownSession(service, { person }, { policy: transfers(ada, '5') })
-  return { tenant, ada, session, holding }
+  const session = await ownSession(service, { person }, { policy: transfers(ada, '5', more) })
+  return { tenant, ada, session, holding, person }
 }
 
 async function asked({ session, holding }: Scene, commandId = 'a'): Promise<Answer['body']> {
@@ -98,6 +100,24 @@ describe('a wallet in self-custody on a ledger beyond a network', () => {
     expect(service.remote.signed).toHaveLength(nodeSigned)
     expect(await eventsOf(service, tenant, 'tx.submitted')).toHaveLength(1)
     expect(await settledOf(scene)).toEqual({ completed: 1, failed: 0, moved: '3' })
+  })
+
+  test('sends nothing once the recipient is no longer in the address book, and gives back what it held', async () => {
+    const scene = await newScene({ conditions: [{ recipients: 'address_book' }] })
+    const { tenant, ada, session, person } = scene
+    expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { addressBook: { coolingOffSeconds: 0 } }), 200)
+    const path = `/wallets/${ada.walletId}/recipients`
+    const entry = expectStatus(await person.post(path, { recipient: BOB, label: 'Bob' }), 201)
+    const request = await asked(scene)
+    expectStatus(await tenant.delete(`${path}/${entry.id}`), 200)
+    const sent = service.remote.sent.length
+    const refused = await session.execute(signed(scene, request))
+    expectError(refused, 403, 'policy_denied')
+    expect(refused.body.details[0]).toMatchObject({ rule: 'conditions[0]', recipient: BOB })
+    expect(service.remote.sent).toHaveLength(sent)
+    expect(await eventsOf(service, tenant, 'delegated_session.denied')).toMatchObject([{ rule: 'conditions[0]' }])
+    expectError(await session.execute(signed(scene, request)), 403, 'policy_denied')
+    expect(await settledOf(scene)).toEqual({ completed: 0, failed: 1, moved: '0' })
   })
 
   test('a wrong signature changes nothing and never reaches the ledger; the right one still does', async () => {

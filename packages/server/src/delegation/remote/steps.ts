@@ -13,7 +13,7 @@ import {
   transactionEvent,
   updateTransaction,
 } from '../../wallets/transactions/service.ts'
-import { type ExecuteCall, findLive, withLimits } from '../access.ts'
+import { type Acting, type ExecuteCall, findLive, withLimits } from '../access.ts'
 import { refusedWithoutOwner } from '../approvals/ask.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import { fail } from '../errors.ts'
@@ -21,6 +21,7 @@ import { requireSameShares, withCoSignature } from '../execute/cosign.ts'
 import { asAnswer, type Denial, deny, evaluateActs, evaluateCost, ledgerFailure } from '../execute/evaluate.ts'
 import { ledgerOf, prepareRequest, withPrepared } from '../execute/execution.ts'
 import { recordFailed, recordReserved } from '../execute/record.ts'
+import { denialOfReserved } from '../execute/still-allowed.ts'
 import { policyOf, requireLive, requireUse } from '../session.ts'
 import * as store from '../store.ts'
 import { lockSessionAndTransaction, releaseFailed, resolveCompleted, submit } from './outcome.ts'
@@ -151,7 +152,7 @@ export async function signAndSend(
   before: TransactionRow,
   sign: Sign,
 ): Promise<TransactionRow> {
-  const { row, isOurs } = await signRemote(deps, call, before, sign).catch(async (error: unknown) => {
+  const { row, isOurs } = await signAllowed(deps, call, before, sign).catch(async (error: unknown) => {
     // A signature share that was sent can still be used, whatever became of the session: it is released on expiry.
     const mayHappen = before.cosigned !== null || (error instanceof HttpError && error.code === 'signature_invalid')
     if (error instanceof HttpError && !mayHappen) await releaseFailed(deps, before, error, call)
@@ -162,16 +163,30 @@ export async function signAndSend(
   return send(deps, call, row)
 }
 
+/** What became of signing. `isOurs`: this call has signed it. */
+interface Signing {
+  row: TransactionRow
+  isOurs: boolean
+}
+
+/** Signs, or says that the policy does not allow it any more. @throws policy_denied, spend_limit_exceeded, budget_exceeded */
+async function signAllowed(deps: Deps, call: ExecuteCall, before: TransactionRow, sign: Sign): Promise<Signing> {
+  const signing = await signRemote(deps, call, before, sign)
+  if (!('denial' in signing)) return signing
+  // Noted once the lock is released: several signers share it, and would wait for each other to write.
+  return deny(deps.db, deps, call, signing.session, signing.denial)
+}
+
 /**
- * Signs. Only here is anything signed: with the session locked in share mode, so that others may sign but nobody revokes,
- * and nothing is sent before the signatures are stored. `isOurs`: this call has signed it.
+ * Signs what the policy still allows. Only here is anything signed: with the session locked in share mode, so that others may
+ * sign but nobody revokes, and nothing is sent before the signatures are stored.
  */
 async function signRemote(
   deps: Deps,
   call: ExecuteCall,
   before: TransactionRow,
   sign: Sign,
-): Promise<{ row: TransactionRow; isOurs: boolean }> {
+): Promise<Signing | { session: Acting; denial: Denial }> {
   const ledger = ledgerOf(deps, before)
   const { tenant_id: tenantId, delegated_session_id: sessionId } = before
   return deps.db.tx(async (tx) => {
@@ -182,6 +197,8 @@ async function signRemote(
     requireLive(session, now)
     requireSameShares(session, row)
     if (row.prepared === null || row.expires_at === null || row.expires_at <= now) throw fail('prepared_expired')
+    const denial = await denialOfReserved(tx, deps, session, { ...row, prepared: row.prepared })
+    if (denial !== null) return { session, denial }
     const signatures = await sign(tx, session, ledger.decode(row.prepared).payload)
     const signed: TransactionRow = {
       ...row,
