@@ -5,7 +5,7 @@ import { button, notice, runner } from './ui.js'
 import { exact, sentences, showEnd, showRefused } from './wallet.js'
 import { keyApi, loadCanton, openShare } from './wallet-keys.js'
 import { recoveryButton } from './wallet-recover.js'
-import { Declined } from './words.js'
+import { Declined, tell } from './words.js'
 
 /** @typedef {import('./page.js').Page} Page */
 
@@ -74,6 +74,15 @@ function sessionFor({ command, assets }) {
 }
 
 /**
+ * A text of the link in quotes, with what nobody sees of it escaped: it cannot be taken for words of the page.
+ * @param {string} text
+ */
+const quoted = (text) =>
+  JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (seen) =>
+    seen.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  )
+
+/**
  * Says that there is something to pay. What exactly is known once the ledger has prepared it, which needs the share.
  * @param {Page} page
  * @param {any} wallet
@@ -99,11 +108,16 @@ export function showPayment(page, wallet, payment) {
       'dl',
       { class: 'facts' },
       make('dt', {}, 'It asks for'),
-      make('dd', { dir: 'auto' }, exact(`${choice} on ${templateId}`)),
+      make('dd', { dir: 'auto' }, exact(`${quoted(choice)} on ${quoted(templateId)}`)),
     ),
     content,
   ])
 }
+
+/**
+ * What became of a payment so far: whether the person agreed, and what was sent with their signature.
+ * @typedef {{ agreed: boolean, signed: { signingRequestId: string, signature: string } | null }} Progress
+ */
 
 /**
  * @param {Page} page
@@ -113,22 +127,96 @@ export function showPayment(page, wallet, payment) {
 async function pay(page, wallet, payment) {
   const key = await openShare(keyApi(page.client), wallet)
   const session = await withStepUp(page, () => page.client.call('POST', 'delegated-sessions', sessionFor(payment)))
+  // Best effort: it allows one execution, and ends by itself soon.
+  const end = () => page.client.call('DELETE', `delegated-sessions/${session.id}`).catch(() => undefined)
+  /** @type {Progress} */
+  const progress = { agreed: false, signed: null }
+  const api = delegateApi(page, session, progress)
   try {
-    const done = await execute(page, payment, { key, session })
-    history.replaceState(null, '', location.pathname + location.search)
-    const isDone = done.status === 'completed'
-    const words = isDone
-      ? 'You signed it, and it is done.'
-      : 'You signed it. The ledger has not said yet that it is done.'
-    showEnd(page, isDone ? 'Paid' : 'Sent', words, wallet)
+    showPaid(page, wallet, await execute(page, payment, { key, session, api, progress }))
   } catch (error) {
+    const { signed } = progress
+    if (signed !== null) {
+      const again = () => api.delegatedSessions.execute(session.id, signed)
+      return showUnknown(page, wallet, { error, again, end })
+    }
     const { name } = /** @type {Error} */ (error)
-    if (name === 'CantonError') return showRefused(page, wallet, /** @type {Error} */ (error))
-    if (error instanceof Declined) return showEnd(page, 'Nothing was paid', 'You refused to sign.', wallet)
-    throw error
-  } finally {
-    // Best effort: it allows one execution, and ends by itself soon.
-    await page.client.call('DELETE', `delegated-sessions/${session.id}`).catch(() => undefined)
+    if (name === 'CantonError') showRefused(page, wallet, /** @type {Error} */ (error))
+    else if (error instanceof Declined) showEnd(page, 'Nothing was paid', 'You refused to sign.', wallet)
+    else if (progress.agreed) showEnd(page, 'Nothing was paid', tell(error).text, wallet)
+    else {
+      await end()
+      throw error
+    }
+  }
+  await end()
+}
+
+/**
+ * @param {Page} page
+ * @param {any} wallet
+ * @param {any} done what `execute` answered
+ */
+function showPaid(page, wallet, done) {
+  const isDone = done.status === 'completed'
+  const words = isDone
+    ? 'You signed it, and it is done.'
+    : 'You signed it. The ledger has not said yet that it is done.'
+  showEnd(page, isDone ? 'Paid' : 'Sent', words, wallet)
+}
+
+/**
+ * A signed payment without a good answer may have happened, or may still happen. It can be sent again only as it was signed: that
+ * is paid once at most, where a new one could be paid besides. The session stays for that, and ends by itself.
+ * @param {Page} page
+ * @param {any} wallet
+ * @param {{ error: unknown, again: () => Promise<any>, end: () => Promise<unknown> }} of
+ */
+function showUnknown(page, wallet, { error, again, end }) {
+  const place = notice()
+  const retry = button({ label: 'Send the same payment again', kind: 'primary' })
+  const content = make('div', { class: 'stack' }, retry, place.element)
+  const run = runner(content, place)
+  retry.addEventListener('click', () =>
+    run(retry, 'Sending…', async () => {
+      showPaid(page, wallet, await again())
+      await end()
+    }),
+  )
+  page.show([
+    make('h1', {}, 'It is not known whether this was paid'),
+    make(
+      'p',
+      { class: 'lead', dir: 'auto' },
+      `You signed it. Before you pay anew, look at the transactions of your wallet in ${page.config.appName}. To send the same payment again is safe: it is paid once at most.`,
+    ),
+    make('dl', { class: 'facts' }, make('dt', {}, 'Party'), make('dd', {}, exact(wallet.partyId))),
+    content,
+  ])
+  place.warn(tell(error).text)
+}
+
+/**
+ * The calls of the session's delegate. Before anything that was signed is sent, it is noted, and the link leaves the address: a
+ * reload must not offer the payment once more.
+ * @param {Page} page
+ * @param {any} session
+ * @param {Progress} progress
+ */
+function delegateApi(page, session, progress) {
+  const delegate = new Client(page.config.appId)
+  delegate.adopt({ accessToken: session.token, refreshToken: '', sessionId: '' })
+  const { execute } = keyApi(delegate).delegatedSessions
+  return {
+    delegatedSessions: {
+      execute(/** @type {string} */ id, /** @type {any} */ body) {
+        if ('signature' in body) {
+          progress.signed = body
+          history.replaceState(null, '', location.pathname + location.search)
+        }
+        return execute(id, body)
+      },
+    },
   }
 }
 
@@ -136,18 +224,18 @@ async function pay(page, wallet, payment) {
  * Has it prepared, shows all that it does, and signs if the person agrees.
  * @param {Page} page
  * @param {Payment} payment
- * @param {{ key: any, session: any }} by
+ * @param {{ key: any, session: any, api: any, progress: Progress }} by
  */
-async function execute(page, { command }, { key, session }) {
-  const delegate = new Client(page.config.appId)
-  delegate.adopt({ accessToken: session.token, refreshToken: '', sessionId: '' })
-  const api = keyApi(delegate)
+async function execute(page, { command }, { key, session, api, progress }) {
   const { executeOnCanton, wordsOf } = await loadCanton()
   return executeOnCanton(api, {
     sessionId: session.id,
     commands: [command],
     key,
-    approve: (/** @type {any} */ { view }) => askToSign(page, wordsOf(view)),
+    approve: async (/** @type {any} */ { view }) => {
+      await askToSign(page, wordsOf(view))
+      progress.agreed = true
+    },
   })
 }
 

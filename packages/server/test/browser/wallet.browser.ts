@@ -94,13 +94,54 @@ test('a shared wallet is made, its key signs for its party, and pays on a later 
   await ada.look('wallet-pay')
   await click(page, 'See what you would sign')
   await heading(page, 'Sign this?')
-  await page.getByText(`receiver: ${BOB}, amount: 3`).waitFor()
+  await page.getByText(`receiver: "${BOB}", amount: "3`).waitFor()
   await ada.look('wallet-sign')
   await click(page, 'Sign this')
   await heading(page, 'Paid')
   expect(amountsOf(party)).toEqual(['7.0000000000'])
   expect(amountsOf(BOB)).toContain('3')
 })
+
+const RESPONSES: [string, boolean][] = [
+  ['that was paid', true],
+  ['that never arrived', false],
+]
+test.each(RESPONSES)(
+  'a payment %s, and whose response is cut off, is not offered again, and is sent again only as it was signed',
+  async (_, isReceived) => {
+    const arrived = await arrive()
+    const { ada, page, open } = arrived
+    const { party } = await onboarded(arrived)
+    const sent: string[] = []
+    await page.route('**/signin/api/delegated-sessions/*/execute', async (route) => {
+      const body = route.request().postData() as string
+      if (!('signature' in JSON.parse(body))) return route.continue()
+      sent.push(body)
+      expect(page.url()).not.toContain('#pay=')
+      if (sent.length > 2) return route.continue()
+      if (isReceived) await route.fetch()
+      await route.abort('connectionreset')
+    })
+    await open(payment(coinFor(party)))
+    await click(page, 'Sign in with a passkey')
+    await click(page, 'See what you would sign')
+    await click(page, 'Sign this')
+    await heading(page, 'It is not known whether this was paid')
+    await page.getByRole('alert').filter({ hasText: 'No connection to the server' }).waitFor()
+    await ada.look('wallet-unknown')
+    expect(amountsOf(party)).toEqual([isReceived ? '7.0000000000' : '10'])
+    await click(page, 'Send the same payment again')
+    await page.getByRole('alert').filter({ hasText: 'No connection to the server' }).waitFor()
+    expect(sent).toHaveLength(2)
+    await click(page, 'Send the same payment again')
+    await page.getByRole('heading', { name: 'Paid', exact: true }).waitFor()
+    expect(amountsOf(party)).toEqual(['7.0000000000'])
+    expect(sent.map((body) => body === sent[0])).toEqual([true, true, true])
+    await page.reload()
+    await click(page, 'Sign in with a passkey')
+    await heading(page, 'Your wallet is ready')
+  },
+)
 
 test('a person who refuses, or writes nothing down, has signed nothing', async () => {
   const arrived = await arrive()
