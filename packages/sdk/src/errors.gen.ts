@@ -28,7 +28,7 @@ export interface ApiErrors {
   approval_outdated: 409
   /** The wallet's owner has not decided on an earlier request by the same rule. Repeat that one, or wait. */
   approval_pending: 409
-  /** Owners approve only for embedded wallets on a ledger in the database of the service. Leave `requireApproval` out, and `require_approval` of conditions. */
+  /** Owners approve only for embedded wallets on a ledger in the database of the service. Remove `requireApproval`, and conditions with `require_approval`, from the policy. */
   approvals_unavailable: 409
   /** The arguments do not match the template. */
   arguments_invalid: 400
@@ -178,7 +178,7 @@ export interface ApiErrors {
   nothing_to_sign: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
-  /** Nobody changes their own role or apps. Ask another owner or admin. */
+  /** You cannot change your own role or apps. Ask another owner or admin. */
   own_rights: 409
   /** This passkey cannot approve: it is less than 24 hours old, or a server took part in its creation. Use another one. */
   passkey_cannot_approve: 403
@@ -210,7 +210,7 @@ export interface ApiErrors {
   recipient_limit_reached: 409
   /** A stored record that this call depends on was changed by something other than Halfkey. Nothing was done. */
   record_tampered: 500
-  /** This account is opened without a recovery. Sign in by email and, if it has a second factor, show that; then add a passkey. */
+  /** This account is not recovered by email. Sign in by email, verify the second factor if there is one, and add a passkey. */
   recovery_not_needed: 409
   /** This resharing was not confirmed in time. The old shares still work. Start again. */
   reshare_expired: 410

@@ -59,7 +59,9 @@ describe.each([
     })
     expect(paid).toMatchObject({ status: 'completed', signingRequest: null })
     expect(words).toHaveLength(3)
-    expect(words[0]).toMatch(/^Exercises Transfer on a contract Test\.Coin:Coin \(receiver: "bob::1220.*amount: "3\.0+"/)
+    expect(words[0]).toMatch(
+      /^Exercises Transfer on a contract Test\.Coin:Coin \(receiver: "bob::1220.*amount: "3\.0+"/,
+    )
     expect(words[0]).toContain('This uses the contract up.')
     expect(coinsOf(service, owner.party)).toEqual(['7.0000000000'])
     const [rest] = service.participant.active(COIN, { owner: owner.party })

@@ -22,6 +22,7 @@ const PROVIDER = { preset: 'oidc', issuer: 'https://login.example.com/', clientI
 
 /** Valid bodies where the least that the schema asks for is not enough. */
 const BODIES: Record<string, object> = {
+  'POST /auth/email/recovery/cancel': { token: 'of-no-recovery' },
   'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
   'POST /guests/:id/convert': { email: 'converted@example.com' },
   'POST /webhooks': { url: NOWHERE, events: ['user.created'] },

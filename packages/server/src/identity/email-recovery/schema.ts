@@ -25,7 +25,7 @@ export const EmailRecovery = z
     endedAt: Time.nullable(),
     endedBy: z.enum(ENDED_BY).nullable().meta({
       description:
-        'What canceled it: a session of the user, the link in an email, a passkey of the user that was shown or added, another address, a suspension, or a change of the record by something other than Halfkey.',
+        'What canceled it: a session of the user, the link in an email, a passkey of the user that was shown or added, a second factor that was set up, another address, a suspension, or a change of the record by something other than Halfkey.',
     }),
     passkeyId: z.string().nullable().meta({ description: 'The passkey that completed it.' }),
     ...Times,
