@@ -13,7 +13,6 @@ import { asAnswer, deny, evaluateEffects, ledgerFailure } from '../execute/evalu
 import { ledgerOf, prepareRequest } from '../execute/execution.ts'
 import { recordApproved, recordFailed } from '../execute/record.ts'
 import { hashOf } from '../execute/request.ts'
-import { released } from '../execute/still-allowed.ts'
 import { paymentOf } from '../policy/require-approval.ts'
 import { requireLive } from '../session.ts'
 import * as sessions from '../store.ts'
@@ -23,6 +22,7 @@ import type { Approval, Approve, Deny } from './approval-schema.ts'
 import * as store from './approval-store.ts'
 import { challengeOf, isMeant, meaningOf } from './document.ts'
 import { findVisible } from './read.ts'
+import { released } from './still-allowed.ts'
 import { canAsk } from './verdict.ts'
 
 /** An approval with what it is about, locked in the order in which executions lock. */

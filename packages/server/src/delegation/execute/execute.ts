@@ -7,6 +7,7 @@ import { signatureOf } from '../../platform/ports/signature.ts'
 import { lockTransaction, type TransactionRow } from '../../wallets/transactions/service.ts'
 import { type Acting, type ExecuteCall, findLive } from '../access.ts'
 import { askOwner, refusedWithoutOwner } from '../approvals/ask.ts'
+import { denialOfReserved } from '../approvals/still-allowed.ts'
 import { canAsk } from '../approvals/verdict.ts'
 import { beginCounting, isUncounted } from '../budgets/begin-counting.ts'
 import type { Toll } from '../budgets/count.ts'
@@ -28,7 +29,6 @@ import {
 } from './execution.ts'
 import { insertCompleted, insertReserved, recordCompleted, recordFailed } from './record.ts'
 import type { RequestedCommands, RequestedSignature } from './request.ts'
-import { denialOfReserved } from './still-allowed.ts'
 
 const ATTEMPTS_MAX = 10
 

@@ -2,12 +2,12 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { TransactionRow } from '../../wallets/transactions/service.ts'
 import type { Acting } from '../access.ts'
-import { refusedWithoutOwner } from '../approvals/ask.ts'
 import { chargesIn, partsIn } from '../budgets/count.ts'
+import { type Denial, evaluateCost } from '../execute/evaluate.ts'
+import { ledgerOf } from '../execute/execution.ts'
 import { removeCharges } from '../policy/spend.ts'
 import { removeParts } from '../policy/windows.ts'
-import { type Denial, evaluateCost } from './evaluate.ts'
-import { ledgerOf } from './execution.ts'
+import { refusedWithoutOwner } from './ask.ts'
 
 /** The session as it was before the transaction reserved its part: what it takes now is decided on that. */
 export function released(session: Acting, { spends }: Pick<TransactionRow, 'spends'>): Acting {
