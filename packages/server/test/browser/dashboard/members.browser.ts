@@ -12,7 +12,7 @@ const stage = useDashboard()
 /** The pages in the menu that each role sees; of the others there is no link. */
 const PAGES: Record<Role, string[]> = {
   viewer: ['Overview', 'Event types', 'Custom domains', 'Analytics', 'Settings'],
-  support: ['Users', 'Guests', 'Wallets', 'Transactions', 'Delegated sessions', 'Audit log'],
+  support: ['Users', 'Guests', 'Wallets', 'Transactions', 'Delegated sessions', 'Approvals', 'Audit log'],
   developer: ['Webhooks', 'Events', 'Subscribers', 'API keys', 'Members'],
   admin: ['Billing and usage'],
   owner: [],
