@@ -7,7 +7,7 @@ import { messageOf } from '../error-words.ts'
 import { hasPasskeys, passkeyMessageOf } from '../passkeys.ts'
 import { Mark } from './mark.tsx'
 
-/** For members. Whoever has no passkey yet comes by a link, which needs no form. */
+/** For members. A member without a passkey comes by a link, which needs no form. */
 function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) => void }) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string | undefined>()

@@ -67,23 +67,23 @@ async function send(page, email) {
 }
 
 /**
+ * The field for an email address.
+ * @param {string} value what it begins with
+ */
+export const addressField = (value) =>
+  field({
+    label: 'Email',
+    attributes: { name: 'email', type: 'email', autocomplete: 'email', inputmode: 'email', maxlength: 320, value },
+  })
+
+/**
  * Asks for the address that a code is sent to.
  * @param {import('./page.js').Page} page
  * @param {string} typed in the view before
  */
 export function showEmail(page, typed) {
   const place = notice()
-  const address = field({
-    label: 'Email',
-    attributes: {
-      name: 'email',
-      type: 'email',
-      autocomplete: 'email',
-      inputmode: 'email',
-      maxlength: 320,
-      value: typed,
-    },
-  })
+  const address = addressField(typed)
   const submit = button({ label: 'Send code', kind: 'primary', iconName: 'mail', submit: true })
   const back = button({ label: 'Sign in another way', kind: 'quiet' })
   const form = make('form', { class: 'stack' }, address.element, submit, place.element, back)

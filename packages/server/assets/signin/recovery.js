@@ -1,6 +1,6 @@
 import { ApiError } from './client.js'
 import { focusOn, make } from './dom.js'
-import { codeRefusal, showEmail } from './email.js'
+import { addressField, codeRefusal, showEmail } from './email.js'
 import { digitsOf } from './mfa-form.js'
 import { passkeysWork, registerWith } from './passkeys.js'
 import { showSignIn } from './sign-in.js'
@@ -15,17 +15,7 @@ const NO_PASSKEYS = 'This browser cannot create passkeys. Open this page in a ne
  */
 export function showRecovery(page, typed) {
   const place = notice()
-  const address = field({
-    label: 'Email',
-    attributes: {
-      name: 'email',
-      type: 'email',
-      autocomplete: 'email',
-      inputmode: 'email',
-      maxlength: 320,
-      value: typed,
-    },
-  })
+  const address = addressField(typed)
   const submit = button({ label: 'Send code', kind: 'primary', iconName: 'mail', submit: true })
   const back = button({ label: 'Back to signing in', kind: 'quiet' })
   const form = make('form', { class: 'stack' }, address.element, submit, place.element, back)

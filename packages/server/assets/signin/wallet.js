@@ -13,7 +13,7 @@ import { Refused } from './words.js'
 const POLL_MS = 1_500
 
 /**
- * The wallet of whoever is signed in: creates it, has its key sign for its party, and pays.
+ * The wallet of the person who is signed in: creates it, has its key sign for its party, and pays.
  * @param {Page} page
  * @param {string} [said] what happened before
  */

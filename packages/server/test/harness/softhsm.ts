@@ -47,7 +47,7 @@ export function makeSoftHsm(...objects: string[]): SoftHsm {
   const env = { SOFTHSM2_CONF: configuration }
   const run = { env: { ...process.env, ...env }, stdio: 'ignore' } as const
   execFileSync('softhsm2-util', ['--init-token', '--free', '--label', 'halfkey', '--so-pin', PIN, '--pin', PIN], run)
-  // In a process of its own, as everything else that loads such a library.
+  // In a separate process, as everything else that loads such a library.
   const inToken = (work: string) => {
     const script = `
       const p = require('pkcs11js'), lib = new p.PKCS11()

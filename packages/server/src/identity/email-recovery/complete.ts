@@ -47,7 +47,7 @@ export const passkeyAdded: Hooks['passkeyAdded'] = async (tx, deps, { passkeyId,
   const { tenantId, userId, cause } = of
   const row = await requireReady(tx, deps, { tenantId, userId, recoveryId })
   const now = deps.now()
-  // Whoever is signed in may be the one whom the owner wants out.
+  // A session that is signed in may be the attacker's.
   await endSessionsOf(tx, deps, tenantId, userId)
   await unlistCredential(tx, tenantId, userId, recoveryId)
   const completed = {

@@ -28,7 +28,7 @@ async function stepUpAnswer(deps: Deps, request: PlainRequest): Promise<PlainAns
   return answer(writeSession({ data: session }), limits)
 }
 
-/** The same checks, and the limit of the page's calls, for whoever is signed in. */
+/** The same checks, and the limit of the page's calls, for a person who is signed in. */
 const forMember =
   (work: (deps: Deps, request: PlainRequest) => Promise<string>): PlainRoute['handler'] =>
   async (deps, request) => {

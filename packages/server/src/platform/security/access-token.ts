@@ -38,7 +38,7 @@ async function compact(key: SigningKey, payload: string): Promise<string> {
 
 /**
  * Signs the access token in an answer that waits for it, once no transaction is open any more. Every other text in it stays as it is.
- * @throws KeyServiceError, Error if it is not a token that Halfkey made just now for a session that goes on
+ * @throws KeyServiceError, Error if it is not a token that Halfkey made just now for a session that has not ended
  */
 export async function signTokens(deps: Deps, body: string): Promise<string> {
   const answer = unsignedAnswer(body)

@@ -39,7 +39,7 @@ interface Waiting {
 }
 
 /**
- * An Ed25519 key pair in a PKCS #11 token. One process of its own holds the token open, because such libraries block, may hang
+ * An Ed25519 key pair in a PKCS #11 token. A separate process holds the token open, because such libraries block, may hang
  * or end the process that loads them, and is replaced after anything went wrong.
  * @throws KeyServiceAddressError
  */

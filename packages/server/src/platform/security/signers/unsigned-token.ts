@@ -67,7 +67,7 @@ function claimsIn(payload: string): Claims {
   const text = Buffer.from(payload, 'base64url').toString()
   const read = Claims.safeParse(JSON.parse(text))
   if (!read.success) return refuse('it has other claims than an access token')
-  // A claim that stands there twice could mean one thing here and another to whoever verifies the token.
+  // A claim that stands there twice could mean one thing here and another to the verifier of the token.
   if (JSON.stringify(JSON.parse(text)) !== text) return refuse('it is not written as Halfkey writes')
   return read.data
 }
