@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Route } from '../../src/platform/http/route.ts'
 import { expectError, expectRefusal } from '../harness/envelope.ts'
 import { eventually, type Service, startService, type Tenant } from '../harness/harness.ts'
+import { NOWHERE } from './bodies.ts'
 import { subjects } from './matrix.ts'
 import {
   type AskOptions,
@@ -11,7 +12,6 @@ import {
   bodyFor,
   dnsOfRequests,
   fieldsOf,
-  NOWHERE,
   nameOf,
   paramsOf,
   pathOf,

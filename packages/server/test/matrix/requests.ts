@@ -12,34 +12,7 @@ import { register } from '../harness/authenticator.ts'
 import { type DnsServer, startDnsServer } from '../harness/dns-server.ts'
 import { type Answer, type CallOptions, call, type Service, type Tenant } from '../harness/harness.ts'
 import { type StripeFake, startStripeFake } from '../harness/stripe-fake.ts'
-
-/** Nothing listens there: a delivery fails at once. */
-export const NOWHERE = 'http://127.0.0.2:49150/hook'
-
-const ISSUER = { issuer: 'https://login.example.com/', jwksUri: 'https://login.example.com/jwks', audiences: ['shop'] }
-
-const PROVIDER = { preset: 'oidc', issuer: 'https://login.example.com/', clientId: 'shop' }
-
-/** Valid bodies where the least that the schema asks for is not enough. */
-const BODIES: Record<string, object> = {
-  'POST /auth/email/recovery/cancel': { token: 'of-no-recovery' },
-  'POST /api-keys': { name: 'Backend', type: 'secret', scopes: ['api_keys:read'] },
-  'POST /guests/:id/convert': { email: 'converted@example.com' },
-  'POST /webhooks': { url: NOWHERE, events: ['user.created'] },
-  'POST /webhooks/:id/deliveries/bulk': { action: 'retry', deliveryIds: ['dlv_none'] },
-  'POST /users/bulk': { action: 'activate', userIds: ['usr_none'] },
-  'POST /apps/:id/issuers': { ...ISSUER, issuer: 'https://other.example.com/' },
-  'PATCH /apps/:id/issuers/:issuerId': { jit: 'match' },
-  'POST /apps/:id/providers': { ...PROVIDER, issuer: 'https://other.example.com/' },
-  'PATCH /apps/:id/providers/:providerId': { jit: 'match' },
-  'POST /auth/providers/:id/link': { code: 'hk_pl_none', codeVerifier: 'v'.repeat(43) },
-  'POST /billing/checkout': { plan: 'pro', successUrl: 'http://localhost:3000/', cancelUrl: 'http://localhost:3000/' },
-  'POST /billing/portal': { returnUrl: 'http://localhost:3000/' },
-  'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
-  'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
-  'POST /wallets/:id/onboarding': { signatures: ['00'.repeat(64)] },
-  'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
-}
+import { BODIES, ISSUER, PROVIDER } from './bodies.ts'
 
 /** Valid bodies that name a record of the tenant's. */
 const BODIES_OF: Record<string, (tenant: Tenant) => Promise<object>> = {

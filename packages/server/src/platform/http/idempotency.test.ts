@@ -11,7 +11,8 @@ import {
   startService,
   type Tenant,
 } from '../../../test/harness/harness.ts'
-import { NOWHERE, signIn } from '../../../test/matrix/requests.ts'
+import { NOWHERE } from '../../../test/matrix/bodies.ts'
+import { signIn } from '../../../test/matrix/requests.ts'
 
 let service: Service
 beforeAll(async () => {

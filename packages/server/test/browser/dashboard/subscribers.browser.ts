@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ok } from '../../../src/delivery/events/own-events.fixture.ts'
 import { newSubscriber, newWebhook, portalOf } from '../../../src/delivery/subscribers/subscribers.fixture.ts'
 import { eventually } from '../../harness/harness.ts'
-import { NOWHERE } from '../../matrix/requests.ts'
+import { NOWHERE } from '../../matrix/bodies.ts'
 import { useDashboard } from './support.ts'
 
 const stage = useDashboard()
