@@ -20,10 +20,13 @@ export interface RemoteKey {
   close(): void
 }
 
+/** From when the module is asked. */
 const CALL_MS = 5_000
+/** How long a request may take with its turn: a burst waits, and nobody waits for long. */
+const TURN_MS = 15_000
 /** After a call without an answer others are refused at once for this long: a token that hangs must not hold every request. */
 const REST_MS = 2_000
-/** Requests that one process may have before it. More of them would wait longer than their deadline. */
+/** Requests that may wait for one process. More of them would hardly get their turn. */
 const WAITING_MAX = 1_000
 
 /** As `.ts` where the source runs, as `.js` where the build does. */
@@ -35,7 +38,8 @@ const PROGRAM = new URL(
 interface Waiting {
   resolve(bytes: Buffer): void
   reject(error: KeyServiceError): void
-  deadline: NodeJS.Timeout
+  limit: NodeJS.Timeout
+  request: SignRequest
 }
 
 /**
@@ -49,6 +53,8 @@ export function openPkcs11Key(text: string): RemoteKey {
   let last = 0
   let restsUntil = 0
   let child: ChildProcess | undefined
+  /** What the process has been asked: one request at a time, so that none is late for those before it. */
+  let handed: { id: number; deadline: NodeJS.Timeout } | undefined
 
   const errorOf = (failure: KeyServiceFailure, message: string) =>
     new KeyServiceError(failure, `PKCS #11, signing with ${address.object}: ${message}`)
@@ -56,7 +62,7 @@ export function openPkcs11Key(text: string): RemoteKey {
   function take(id: number): Waiting | undefined {
     const found = waiting.get(id)
     waiting.delete(id)
-    clearTimeout(found?.deadline)
+    clearTimeout(found?.limit)
     return found
   }
 
@@ -64,16 +70,37 @@ export function openPkcs11Key(text: string): RemoteKey {
   function giveUp(lost: ChildProcess, failure: KeyServiceFailure, message: string): void {
     if (child !== lost) return
     child = undefined
+    clearTimeout(handed?.deadline)
+    handed = undefined
     lost.kill('SIGKILL')
     for (const id of [...waiting.keys()]) take(id)?.reject(errorOf(failure, message))
+  }
+
+  /** Hands the oldest request to the process, unless it has one. */
+  function handOver(asked: ChildProcess): void {
+    const [oldest] = waiting
+    if (handed !== undefined || oldest === undefined) return
+    const [id, { request }] = oldest
+    const deadline = setTimeout(() => {
+      restsUntil = performance.now() + REST_MS
+      giveUp(asked, 'unavailable', `it did not answer within ${CALL_MS / 1_000} s`)
+    }, CALL_MS)
+    handed = { id, deadline }
+    asked.send(request, (error) => error !== null && giveUp(asked, 'unavailable', error.message))
   }
 
   function begin(): ChildProcess {
     const made = fork(PROGRAM, { execArgv: [] })
     child = made
     made.on('message', (answer: SignAnswer) => {
+      if (child !== made) return
+      clearTimeout(handed?.deadline)
+      handed = undefined
       const found = take(answer.id)
-      if ('bytes' in answer) return found?.resolve(Buffer.from(answer.bytes, 'base64'))
+      if ('bytes' in answer) {
+        found?.resolve(Buffer.from(answer.bytes, 'base64'))
+        return handOver(made)
+      }
       found?.reject(errorOf(answer.failure, answer.message))
       giveUp(made, answer.failure, answer.message)
     })
@@ -94,13 +121,13 @@ export function openPkcs11Key(text: string): RemoteKey {
       const asked = child ?? begin()
       last += 1
       const id = last
-      const deadline = setTimeout(() => {
-        restsUntil = performance.now() + REST_MS
-        giveUp(asked, 'unavailable', `it did not answer within ${CALL_MS / 1_000} s`)
-      }, CALL_MS)
-      waiting.set(id, { resolve, reject, deadline })
+      const limit = setTimeout(
+        () => take(id)?.reject(errorOf('unavailable', 'too many requests were before it')),
+        TURN_MS,
+      )
       const request: SignRequest = { id, address, action, bytes: payload.toString('base64') }
-      asked.send(request, (error) => error !== null && giveUp(asked, 'unavailable', error.message))
+      waiting.set(id, { resolve, reject, limit, request })
+      handOver(asked)
     })
   }
 

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { makeSoftHsm, NO_SOFTHSM, type SoftHsm } from '../../../../test/harness/softhsm.ts'
 import { isSignedBy } from '../../ports/signature.ts'
@@ -104,6 +105,31 @@ describe.skipIf(NO_SOFTHSM !== null)(
       expect(await refusal(sign())).toBe('unavailable')
       expect(performance.now() - begun).toBeLessThan(1_000)
       await vi.waitFor(sign, { timeout: 20_000, interval: 200 })
+    })
+
+    test('that are slow sign a burst in its turn, however long its last one waits', async () => {
+      const slow = `${hsm.pinFile}-slow.cjs`
+      writeFileSync(
+        slow,
+        `const { PKCS11 } = require(${JSON.stringify(createRequire(import.meta.url).resolve('pkcs11js'))})
+         const { C_Sign } = PKCS11.prototype
+         PKCS11.prototype.C_Sign = function (...given) {
+           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30)
+           return C_Sign.apply(this, given)
+         }`,
+      )
+      const before = process.env.NODE_OPTIONS ?? ''
+      vi.stubEnv('NODE_OPTIONS', `${before} --require ${slow}`)
+      try {
+        const first = await open('first').first('token')
+        const begun = performance.now()
+        const signed = await Promise.all(Array.from({ length: 200 }, () => first?.sign(payload)))
+        expect(signed).toHaveLength(200)
+        // The last one had waited longer than the module may take for one.
+        expect(performance.now() - begun).toBeGreaterThan(5_000)
+      } finally {
+        vi.stubEnv('NODE_OPTIONS', before)
+      }
     })
 
     test('whose library ends its process sign again in another one, and leave none behind', async () => {
