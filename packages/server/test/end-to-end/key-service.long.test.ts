@@ -175,11 +175,16 @@ describe.skipIf(!hasMoto)(
       })
       reach(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`)
       const webhook = () => service.admin.post('/webhooks', { url: 'https://example.com/', events: ['user.created'] })
-      const seals = async () => {
-        for (let round = 0; round < 10; round += 1) expect((await webhook()).status).toBe(201)
-        return service.sql(
-          `select query from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`,
+      const open = () =>
+        service.sql(
+          `select pid, xact_start::text from pg_stat_activity
+            where datname = current_database() and state like 'idle in transaction%'`,
         )
+      // Ten calls that seal, and the transactions that stood open before them and after.
+      const seals = async () => {
+        const before = (await open()).map((row) => JSON.stringify(row))
+        for (let round = 0; round < 10; round += 1) expect((await webhook()).status).toBe(201)
+        return (await open()).filter((row) => before.includes(JSON.stringify(row)))
       }
       await eventually('the service is asked again', async () => asked > 0)
       expect(await seals()).toEqual([])
