@@ -41,10 +41,10 @@ export {
   setBudgets,
   setRecipients,
   setRecoveryAttempts,
-  WALLET_RECORD,
   type WalletBudget,
   type WalletRow,
 } from './store.ts'
+export { WALLET_RECORD } from './wallet-record.ts'
 
 /** The current user's wallet. @throws wallet_not_found */
 export async function getOwnWallet(deps: Deps, { caller, user }: Omit<Call, 'origin'>): Promise<Wallet> {

@@ -20,7 +20,8 @@ import { open, seal } from '../../../../platform/security/crypto.ts'
 import { openKeyFile } from '../../../../platform/security/key-provider.ts'
 import { openNewSeal } from '../../../../wallets/custody/share-seal.ts'
 import type { ShareRow } from '../../../../wallets/custody/store.ts'
-import { WALLET_RECORD, type WalletRow } from '../../../../wallets/wallets/store.ts'
+import type { WalletRow } from '../../../../wallets/wallets/store.ts'
+import { WALLET_RECORD } from '../../../../wallets/wallets/wallet-record.ts'
 import { runCli } from '../../cli.ts'
 
 /** A command, in the process of a service. */
