@@ -36,7 +36,7 @@ async function subscribed(shape: object, behaviour = answer(200)): Promise<Subsc
   const receiver = await startReceiver(behaviour)
   receivers.push(receiver)
   await newType(tenant, PAID)
-  const body = { url: receiver.url, events: [PAID, 'app.*'], ...shape }
+  const body = { url: receiver.url, events: [PAID], ...shape }
   const { id, secret } = ok(await tenant.post('/webhooks', body), 201)
   return { tenant, receiver, id, secret }
 }
@@ -123,7 +123,7 @@ describe.concurrent('a delivery', () => {
   )
 
   test('of an event of the tenant names no app', async () => {
-    const one = await subscribed({ format: 'cloudevents_structured' })
+    const one = await subscribed({ format: 'cloudevents_structured', events: ['app.*'] })
     ok(await one.tenant.post('/apps', { name: 'Second' }), 201)
     const got = await one.receiver.until('the app', ({ event }) => event.type === 'app.created')
     const { source, tenantid, appid } = got.event
