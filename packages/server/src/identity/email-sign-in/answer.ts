@@ -8,10 +8,8 @@ import { equalSecrets } from '../../platform/security/crypto.ts'
 import type { CodePurpose } from '../emails/schema.ts'
 import { codeHmac } from './code.ts'
 import { fail } from './errors.ts'
-import { refuseExhausted } from './limits.ts'
+import { ANSWERS, refuseExhausted } from './limits.ts'
 import * as store from './store.ts'
-
-const TRIES = 5
 
 const addressOf = (row: store.ChallengeRow): store.Address => ({
   tenantId: row.tenant_id,
@@ -61,7 +59,7 @@ async function requireRight(tx: Db, now: Date, call: Call, { answer, hmac }: Pre
   if (row.ended_at !== null || row.expires_at <= now) throw fail('challenge_expired')
   await refuseExhausted(tx, now, addressOf(row), 'answer')
   if (row.code_hmac !== null && equalSecrets(row.code_hmac, hmac)) return row
-  const attemptsRemaining = TRIES - row.wrong_answers - 1
+  const attemptsRemaining = ANSWERS - row.wrong_answers - 1
   await store.countWrong(tx, row, attemptsRemaining === 0, now)
   throw fail('invalid_code')
     .about((answer.fields ?? FIELDS).code, `Attempts remaining: ${attemptsRemaining}.`, { attemptsRemaining })

@@ -7,6 +7,8 @@ const DAY_MS = 24 * HOUR_MS
 /** Of an address in an app, whoever asks: its owner's mailbox is protected too. */
 const STARTS_AN_HOUR = 10
 const WRONG_A_DAY = 20
+/** Of one code: the last wrong one ends it (`answer.ts`). */
+export const ANSWERS = 5
 
 /** When a limit that counts from `oldest` on has room again, as a header. */
 const retryAfter = (now: Date, oldest: Date | null, windowMs: number) => ({

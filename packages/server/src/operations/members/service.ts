@@ -11,7 +11,6 @@ import { rankOf } from '../../platform/security/roles/roles.ts'
 import { lockAppForShare } from '../../tenancy/apps/service.ts'
 import { createLink, INVITATION_DAYS, LINK_MINUTES } from '../dashboard/link.ts'
 import { deleteLinksOf, endMember } from '../dashboard/store.ts'
-import { fail, MEMBERS_MAX } from './errors.ts'
 import {
   type Authority,
   authorityOf,
@@ -20,7 +19,8 @@ import {
   requireMayTouch,
   requireNotOneself,
   requireUnbound,
-} from './rules.ts'
+} from './authority.ts'
+import { fail, MEMBERS_MAX } from './errors.ts'
 import type { CreateMember, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
 import * as store from './store.ts'
 

@@ -70,7 +70,7 @@ interface InspectedLedger {
 export async function inspectLedgers(configured: readonly ConfiguredLedger[]): Promise<InspectedLedger[]> {
   const inspect = async (settings: CantonSettings) => {
     const [{ inspectParticipant }, { createParticipant }] = await Promise.all([
-      import('./canton/check.ts'),
+      import('./canton/inspect-participant.ts'),
       import('./canton/participant.ts'),
     ])
     const { name, url } = settings
