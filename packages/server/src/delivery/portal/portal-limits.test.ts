@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -120,4 +121,30 @@ test('a subscriber’s calls have a limit, over all links, which is no other sub
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(6)
   for (const answer of answers.slice(6)) expectError(answer, 429, 'rate_limited')
   ok(await ask(bobs, 10))
+})
+
+test('a call that waits for its body counts once, although its link is asked for again', async () => {
+  const ada = await newSubscriber(tenant)
+  const { call: ask, token } = await openPortal(production, tenant, ada)
+  Object.assign(production.deps.config.rateLimitPublishable, { perSecond: 1e-3, burst: 2 })
+  const body = JSON.stringify({ url: 'https://public.test/', events: ['*'] })
+  const begunAt = performance.now()
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'x-forwarded-for': '203.0.113.20',
+    'content-type': 'application/json',
+    'content-length': body.length,
+  }
+  const slow = request(`${production.url}/portal/api/webhooks`, { method: 'POST', headers })
+  const answered = new Promise<number | undefined>((resolve, reject) => {
+    slow.on('response', (response) => resolve(response.resume().statusCode))
+    slow.on('error', reject)
+  })
+  slow.flushHeaders()
+  slow.write(body.slice(0, 5))
+  while (performance.now() - begunAt < 150) ok(await tenant.get('/subscribers'))
+  slow.end(body.slice(5))
+  expect(await answered).toBe(201)
+  ok(await ask('GET', '/subscriber', { headers: { 'x-forwarded-for': '203.0.113.21' } }))
+  expectError(await ask('GET', '/subscriber', { headers: { 'x-forwarded-for': '203.0.113.22' } }), 429, 'rate_limited')
 })

@@ -3,7 +3,6 @@ import type { Deps } from '../../platform/deps.ts'
 import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { PORTAL } from '../../platform/events/events.ts'
 import { existing, failures, invalid, pathId } from '../../platform/http/errors.ts'
-import { limitSubscriber } from '../../platform/http/rate-limits/limits.ts'
 import type { Call, Caller, EntranceRequest } from '../../platform/http/route.ts'
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { newPortalToken, portalTokenHash } from '../../platform/security/api-key.ts'
@@ -92,14 +91,13 @@ const BEARER = /^Bearer (\S+)$/i
 
 /**
  * Who calls from a portal: the subscriber of the link whose token is the bearer, and nobody by any other credential. The
- * database is asked at every call, so that a revoked link ends at once. @throws portal_link_invalid, rate_limited
+ * database is asked at every call, so that a revoked link ends at once. @throws portal_link_invalid
  */
 export async function enterPortal(deps: Deps, { headers }: EntranceRequest): Promise<KeyHolder> {
   const [, token = ''] = BEARER.exec(String(headers.authorization ?? '')) ?? []
   const hash = portalTokenHash(token)
   const link = hash === null ? undefined : await store.findLink(deps.db, hash, deps.now())
   if (link === undefined) throw fail('portal_link_invalid')
-  await limitSubscriber(deps, link.subscriber_id)
   const keyId: Id<'key'> = `${PORTAL}${link.subscriber_id}`
   return {
     tenantId: link.tenant_id,

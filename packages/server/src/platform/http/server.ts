@@ -15,7 +15,7 @@ import { createHostCheck, rightHost } from './host-check.ts'
 import { parseJson } from './json.ts'
 import { apiReference } from './pages/api-reference.ts'
 import { addPlainRoutes, originOf, pathAndQuery } from './plain-routes.ts'
-import { limitKey, limitPage, limitSignIn } from './rate-limits/limits.ts'
+import { limitKey, limitPage, limitSignIn, limitSubscriber } from './rate-limits/limits.ts'
 import { addressIn, endpoint } from './request.ts'
 import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
 import type { Entrance, PlainRoute, Route } from './route.ts'
@@ -322,8 +322,9 @@ const enters = (deps: Deps, entrance: Entrance) => async (request: FastifyReques
   reply.headers(await limitPage(deps, entrance, address))
   const holder = await entrance.enter(deps, { method, address, headers })
   request.holder = holder
-  // The limit belongs to the key, for every way in and any number of addresses.
+  // The limit belongs to the key or the subscriber, for every way in and any number of addresses.
   if (entrance.limit === 'secret') reply.headers(await limitKey(deps, holder, address))
+  if (holder.subscriberId !== undefined) await limitSubscriber(deps, holder.subscriberId)
 }
 
 function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Entrance): void {
