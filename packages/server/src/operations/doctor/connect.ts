@@ -6,7 +6,7 @@ import type { Database } from '../../platform/db/db.ts'
 import { EmbeddedDatabaseError, errorCode } from '../../platform/db/embedded/errors.ts'
 import { type DatabaseRecord, readRecord } from '../../platform/db/embedded/record.ts'
 import { openDatabase } from '../../platform/db/pool.ts'
-import { checkReach, hears, type Reach, ReachError, readReach } from '../../platform/db/reach.ts'
+import { checkReach, DistributedError, hears, type Reach, ReachError, readReach } from '../../platform/db/reach.ts'
 import { type Logger, redact } from '../../platform/observability/log.ts'
 import { type Finding, firstOfEach, note, ok, problem, warning } from './finding.ts'
 
@@ -86,7 +86,11 @@ async function reachServer(given: Reach): Promise<Reached> {
   } catch (error) {
     if (error instanceof ReachError)
       return nothing(
-        problem('database.pooler', error.message, 'halfkey doctor   # again, after docs/operating.md#behind-a-pooler'),
+        problem(
+          error instanceof DistributedError ? 'database.tables' : 'database.pooler',
+          error.message,
+          `halfkey doctor   # again, after docs/operating.md#${error.section}`,
+        ),
       )
     const cause = causeOf(error)
     return failed(redact(cause instanceof Error ? cause.message || errorCode(cause) : String(cause)))

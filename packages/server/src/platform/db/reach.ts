@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { newId } from '../ids.ts'
+import { findDistributed } from './citus/distributed.ts'
 import { type Connection, openConnection, readConnection } from './connection.ts'
 import { checkStatements, leadToSame, recognise } from './poolers.ts'
 
@@ -14,7 +15,15 @@ export interface Reach {
 }
 
 /** The addresses do not lead to a database that can be used. The message says why and what to do. */
-export class ReachError extends Error {}
+export class ReachError extends Error {
+  /** Of docs/operating.md. */
+  readonly section: string = 'behind-a-pooler'
+}
+
+/** Another system has spread our tables over servers. */
+export class DistributedError extends ReachError {
+  override readonly section = 'the-database'
+}
 
 const CONNECTION = { application_name: 'halfkey check', query_timeout: 10_000 }
 
@@ -34,11 +43,20 @@ export function readReach({ databaseUrl, databaseDirectUrl }: Config): Reach | n
   return { pooled, direct: isSame ? pooled : readConnection(databaseDirectUrl) }
 }
 
-/** The direct address as it is to be used. @throws ReachError if it does not keep a session */
+/**
+ * Spread over servers, statements go on without an error and say something else: transaction ids of several servers are compared, and
+ * locks are taken on one server and asked for on another. So a revoked session may still count (docs/decisions/0109).
+ */
+const distributed = (table: string) =>
+  `Citus distributes tables of this database, such as ${table}. Halfkey needs tables of PostgreSQL itself: on distributed ones, revoked sessions could still be accepted. Use another database, or undistribute them (select undistribute_table('${table}'), or citus_schema_undistribute for a schema).`
+
+/** The direct address as it is to be used. @throws ReachError if it does not keep a session, or tables are distributed */
 async function checkDirect(client: pg.Client, { pooled, direct }: Reach): Promise<Connection> {
   const counterpart = await recognise(client, direct)
   if (counterpart === 'transaction pooler')
     throw new ReachError(direct === pooled ? NO_SESSION.only : NO_SESSION.direct)
+  const table = await findDistributed(client)
+  if (table !== undefined) throw new DistributedError(distributed(table))
   return counterpart === 'server' ? direct : { ...direct, pooled: true }
 }
 
