@@ -88,6 +88,10 @@ export interface ApiErrors {
   domain_limit_reached: 409
   /** Another tenant of this service has verified this domain. */
   domain_taken: 409
+  /** The proof of possession of the session's key (`DPoP`) is not valid for this request. */
+  dpop_proof_invalid: 401
+  /** This session is bound to a key. Send its token as `Authorization: DPoP`, with a proof by that key in the `DPoP` header. */
+  dpop_proof_required: 401
   /** This commandId was already used with other commands. Use another one. */
   duplicate_command: 409
   /** Too many wrong codes for this address. Wait as long as Retry-After says. */

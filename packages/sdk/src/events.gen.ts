@@ -55,7 +55,7 @@ export interface EventData {
   /** A recovery code was used. */
   'mfa.recovery_code_used': { userId: string; recoveryCodesRemaining: number }
   /** A delegated session was created. */
-  'delegated_session.created': { delegatedSessionId: string; userId: string; walletId: string }
+  'delegated_session.created': { delegatedSessionId: string; userId: string; walletId: string; boundKeyThumbprint: string | null }
   /** A delegated session was revoked. */
   'delegated_session.revoked': { delegatedSessionId: string; userId: string; walletId: string }
   /** A delegated session expired. */

@@ -4,6 +4,7 @@ import { HalfkeyError } from './errors.ts'
 import type { Body, Data, Item, ListPath, Method, PathIds, PathWith, Query } from './operations.ts'
 import { type List, list, type Page } from './paging.ts'
 import { retryDelayMs } from './retry.ts'
+import type { DelegateKey, ProvenCall } from './trust/delegate-key.ts'
 
 /** A random UUID (RFC 9562, section 5.4), also where `crypto.randomUUID` is missing: on pages served over http. */
 export function newUuid(): string {
@@ -30,6 +31,8 @@ export interface ClientOptions {
   userId?: string | undefined
   /** A delegated session's token (`dst_…`), to execute and query. Give at most one of this, `accessToken` and `userId`. */
   delegateToken?: string | undefined
+  /** The key that the delegated session is bound to (`createDelegateKey`): every attempt carries a new proof by it. */
+  delegateKey?: Pick<DelegateKey, 'prove'> | undefined
   /**
    * The pin of the service, `hk_pin_…`: `halfkey keys pin` prints it. Needed for `mpc.config` and to create, reshare or store
    * shared keys: it keeps whoever relays the traffic from reading the shares. Write it into your app.
@@ -118,6 +121,9 @@ export function checkedBase(baseUrl: string): string {
   return `${onPage ? '' : url.origin}${pathname === '' ? '/v1' : pathname}`
 }
 
+/** A base that is only a path means the page's origin. */
+const absolute = (url: string) => new URL(url, (globalThis as { location?: { href: string } }).location?.href).href
+
 function pathOf(template: string, ids: Record<string, unknown>): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const id = ids[name]
@@ -157,9 +163,10 @@ export function delay(ms: number, signal: AbortSignal | undefined): Promise<void
 }
 
 function checkedOptions(options: ClientOptions) {
-  const { accessToken, userId, delegateToken } = options
+  const { accessToken, userId, delegateToken, delegateKey } = options
   if ([accessToken, userId, delegateToken].filter((one) => one !== undefined).length > 1)
     throw new TypeError('Give at most one of accessToken, userId and delegateToken')
+  if (delegateKey !== undefined && delegateToken === undefined) throw new TypeError('delegateKey needs delegateToken')
   const apiKey = headerValue('apiKey', options.apiKey)
   if (typeof accessToken === 'string') headerValue('accessToken', accessToken)
   if (delegateToken !== undefined) headerValue('delegateToken', delegateToken)
@@ -171,14 +178,19 @@ function checkedOptions(options: ClientOptions) {
     timeoutMs: checkedInteger('timeoutMs', options.timeoutMs ?? 30_000, 1, TIMEOUT_MS_MAX),
     /** Whether the server honours idempotency keys: not for a publishable key without a user or a delegated session. */
     keyed: (headers: Record<string, string>) => !apiKey.startsWith('hk_pk_') || headers.authorization !== undefined,
-    async headers(): Promise<Record<string, string>> {
+    async headers(call: Omit<ProvenCall, 'token'>): Promise<Record<string, string>> {
+      const proof =
+        delegateKey === undefined || delegateToken === undefined
+          ? undefined
+          : await delegateKey.prove({ ...call, url: absolute(call.url), token: delegateToken })
       const token = delegateToken ?? (typeof accessToken === 'function' ? await accessToken() : accessToken)
       return {
         accept: 'application/json',
         'x-api-key': apiKey,
         ...(token === undefined || token === null
           ? {}
-          : { authorization: `Bearer ${headerValue('accessToken', token)}` }),
+          : { authorization: `${proof === undefined ? 'Bearer' : 'DPoP'} ${headerValue('accessToken', token)}` }),
+        ...(proof === undefined ? {} : { dpop: proof }),
         ...(userId === undefined ? {} : { 'x-user-id': headerValue('userId', userId) }),
       }
     },
@@ -202,11 +214,12 @@ export function createCalls(options: ClientOptions): Calls & { base: string } {
     if (input.body !== undefined) extra['content-type'] = 'application/json'
     // Serialised once, so that all attempts send the same bytes.
     const body = input.body === undefined ? {} : { body: JSON.stringify(input.body) }
+    const sent = { method: method.toUpperCase(), ...body }
     for (let failures = 1; ; failures++) {
       let headers: Record<string, string> | undefined
       try {
-        headers = { ...(await client.headers()), ...extra }
-        const init: RequestInit = { method: method.toUpperCase(), headers, redirect: 'manual', ...body }
+        headers = { ...(await client.headers({ ...sent, url })), ...extra }
+        const init: RequestInit = { ...sent, headers, redirect: 'manual' }
         return await attempt(client.send, url, init, { timeoutMs, signal: own.signal })
       } catch (error) {
         if (!(error instanceof HalfkeyError) || failures > maxRetries) throw error

@@ -8,6 +8,14 @@ export type { Body, Query } from './operations.ts'
 export type { List, Page } from './paging.ts'
 export { type PreparedTransaction, readPreparedTransaction } from './prepared.ts'
 export type { EventFeed, EventToPublish, FollowOptions, PublishedEvent } from './resources/events.ts'
+export {
+  createDelegateKey,
+  type DelegateKey,
+  type DelegateKeyPair,
+  type DelegatePublicKey,
+  delegateKeyOf,
+  type ProvenCall,
+} from './trust/delegate-key.ts'
 export type { ServiceTrust } from './trust/service-pin.ts'
 export {
   type EventType,

@@ -433,6 +433,7 @@ describe('invalid arguments are refused before anything is sent', () => {
     ['a token beside a user id', { accessToken: 'a', userId: 'usr_1' }],
     ['a delegated session’s token beside a user’s', { accessToken: 'a', delegateToken: 'dst_a' }],
     ['a delegated session’s token beside a user id', { userId: 'usr_1', delegateToken: 'dst_a' }],
+    ['a delegate’s key without a token', { delegateKey: { prove: async () => '' } }],
     ['a delegated session’s token that no header can hold', { delegateToken: 'dst_a\n' }],
     ['too many retries', { maxRetries: 11 }],
     ['half a retry', { maxRetries: 0.5 }],

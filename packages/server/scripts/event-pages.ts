@@ -40,7 +40,8 @@ export const WHEN: Record<EventType, string> = {
   'mfa.locked': 'At the fifth wrong code in a row.',
   'mfa.recovery_code_used':
     'When a recovery code takes the place of a code. `recoveryCodesRemaining` says how many are left.',
-  'delegated_session.created': 'By `POST /delegated-sessions`.',
+  'delegated_session.created':
+    'By `POST /delegated-sessions`. `boundKeyThumbprint` is null if the token is enough to use the session.',
   'delegated_session.revoked':
     'By `DELETE /delegated-sessions/:id`, and when what it stands on ends: the user is suspended, the key given out.',
   'delegated_session.expired': 'When `expiresAt` has passed, within seconds.',

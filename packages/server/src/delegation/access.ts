@@ -3,9 +3,9 @@ import type { AppScope } from '../platform/db/page.ts'
 import type { Deps } from '../platform/deps.ts'
 import { existing, pathId } from '../platform/http/errors.ts'
 import type { Caller, Delegate, Origin } from '../platform/http/route.ts'
-import { equalSecrets } from '../platform/security/crypto.ts'
 import { type Limit, limitsOf } from './budgets/limits.ts'
 import { fail } from './errors.ts'
+import { requireDelegate } from './proofs/bound-key.ts'
 import type * as store from './store.ts'
 
 /** Who executes or queries: the holder of a session's token, or a secret key if the session allows it. */
@@ -30,7 +30,8 @@ export async function withLimits<Row extends store.LiveRow>(db: Db, deps: Deps, 
 
 /**
  * The session that an executor may use, with the state of its wallet and user; locked if `look` locks.
- * @throws not_found, also for sessions of others; session_missing (401) if the session needs its token
+ * @throws not_found, also for sessions of others; session_missing (401) if the session needs its token; what `requireDelegate`
+ * throws
  */
 export async function findLive<Row extends store.LiveRow>(
   look: (db: Db, now: Date, reach: AppScope, id: string) => Promise<Row | undefined>,
@@ -51,11 +52,11 @@ async function requireExecutor<Row extends store.LiveRow>(
 ): Promise<Row> {
   const row = existing(await look(db, deps.now(), caller, pathId('dse', id)))
   if (delegate !== null) {
-    if (!equalSecrets(delegate.tokenHash, row.token_hash)) throw fail('not_found')
+    requireDelegate(row, delegate)
     return row
   }
   if (caller.keyType !== 'secret') throw fail('not_found')
-  if (row.server_execute) return row
+  if (row.server_execute && row.jkt === null) return row
   const message = "This session does not allow serverExecute. Send the session's token as a bearer token."
   throw fail('session_missing').about('authorization', message)
 }

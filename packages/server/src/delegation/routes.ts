@@ -173,9 +173,9 @@ export const delegatedSessionRoutes: Route[] = [
       params: IdParam,
       body: Execute,
       reply: one(Execution),
-      // Keyed by the token, so that callers without it cannot make callers with it wait.
+      // Keyed by token and key, so that callers without them cannot make callers with them wait.
       turn: ({ caller, delegate, params }) =>
-        `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''}`,
+        `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''} ${delegate?.jkt ?? ''}`,
       errors: [
         ...ENDED,
         'policy_denied',

@@ -5,6 +5,7 @@ import { NonceCommitments } from '../wallets/custody/schema.ts'
 import { Effect, Arguments as FieldValues } from '../wallets/transactions/schema.ts'
 import { Budget } from './budgets/budget-schema.ts'
 import { Conditions, Policy, TemplateIds } from './policy/policy-schema.ts'
+import { BoundKey } from './proofs/bound-key-schema.ts'
 
 const expected = (text: string) => ({ 'x-expected': text })
 
@@ -55,6 +56,11 @@ const sessionFields = {
   serverExecute: z
     .boolean()
     .meta({ description: 'Whether a secret key can execute and query without the token.', example: false }),
+  boundKeyThumbprint: z.string().nullable().meta({
+    description:
+      'Thumbprint (RFC 7638) of the key that the session is bound to: every call with its token also needs a proof by that key. Null if the token is enough.',
+    example: null,
+  }),
   maxUses: z.int().nullable().meta({ example: 10 }),
   uses: z.int().meta({ description: 'Transactions that are completed or in progress.', example: 1 }),
   remaining: Remaining,
@@ -71,7 +77,8 @@ export const DelegatedSessionWithToken = z
   .object({
     ...sessionFields,
     token: z.string().meta({
-      description: 'Send it as `Authorization: Bearer` to execute and query. Returned only here.',
+      description:
+        'Send it as `Authorization: Bearer` to execute and query; with `boundKey`, as `Authorization: DPoP` with a proof. Returned only here.',
       example: 'dst_2wKq8fYx0ZsVbN4mTc7RjLh1PgD9uEiA6oXv3yQk5tJnBz',
     }),
   })
@@ -152,6 +159,10 @@ export const CreateDelegatedSession = z
       .max(USES_MAX)
       .optional()
       .meta({ description: 'How many transactions the session may make. Default: no limit.', example: 10 }),
+    boundKey: BoundKey.optional().meta({
+      description:
+        "The delegate's public key. Then every call with the token also needs a proof by that key (`DPoP`, RFC 9449), and `serverExecute` is false.",
+    }),
     serverExecute: z.boolean().optional().meta({
       description:
         'Whether a secret key can execute without the token. Default: true if a server creates the session of an `embedded` wallet, otherwise false.',

@@ -11,6 +11,7 @@ export const SESSION_RECORD = defineRecord({
     user_id: 'text',
     wallet_id: 'text',
     token_hash: 'bytes',
+    jkt: 'text',
     policy: 'fixed',
     server_execute: 'boolean',
     max_uses: 'integer',
@@ -22,6 +23,7 @@ export const SESSION_RECORD = defineRecord({
     expires_at: 'time',
     revoked_at: 'time',
   },
+  initial: { jkt: null },
   notAuthority: {
     name: 'shown only',
     denials: 'when a denial was last told of: decides on events, not on acts',

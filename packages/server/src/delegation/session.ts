@@ -69,8 +69,8 @@ export function requireUse({ max_uses: max, uses }: SessionRow): void {
 /** A session as the API returns it. */
 export function toSession(row: SessionRow, now: Date): DelegatedSession {
   return wire(
-    { ...row, status: statusOf(row, now), remaining: remainingIn(row, now) },
-    `id app_id user_id wallet_id name status policy server_execute max_uses uses remaining last_used_at expires_at
+    { ...row, status: statusOf(row, now), bound_key_thumbprint: row.jkt, remaining: remainingIn(row, now) },
+    `id app_id user_id wallet_id name status policy server_execute bound_key_thumbprint max_uses uses remaining last_used_at expires_at
     revoked_at created_at updated_at`,
   )
 }

@@ -10,6 +10,7 @@ import { SPENDING_RECORD } from './budgets/spending-record.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
+import { deleteOldProofs, proofSent } from './proofs/use.ts'
 import { rehearsalRoutes } from './rehearse/rehearsal-routes.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
 import { delegatedSessionRoutes } from './routes.ts'
@@ -26,9 +27,11 @@ export const delegationSlice: Slice = {
     ...approvalRoutes,
   ],
   errors: DELEGATED_SESSION_ERRORS,
+  hooks: { proofSent },
   records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
+    deleteOldProofs,
     hourly((db) => deleteOldDenials(deps, db)),
     detached(deps, (db) => reconcileTransactions({ ...deps, db })),
   ],

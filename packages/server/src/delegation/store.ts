@@ -36,6 +36,8 @@ export interface SessionRow extends Versioned {
   wallet_id: Id<'wal'>
   name: string | null
   token_hash: Buffer
+  /** Thumbprint of the key that the session is bound to; null if its token is enough. */
+  jkt: string | null
   policy: Policy
   server_execute: boolean
   max_uses: number | null

@@ -3,6 +3,7 @@ import type { Deps } from './deps.ts'
 import type { EventInput } from './events/events.ts'
 import type { Call } from './http/route.ts'
 import type { Id } from './ids.ts'
+import type { Proof } from './security/dpop/proof.ts'
 
 /** A user's record that something happened to, and who caused it. */
 interface OfUser {
@@ -25,6 +26,12 @@ export interface OfSubscriber {
   tenantId: Id<'ten'>
   subscriberId: Id<'sub'>
   cause: Call
+}
+
+/** A proof of possession that came with the token of a delegated session: see `platform/security/dpop/proof.ts`. */
+export interface SentProof extends Proof {
+  tenantId: Id<'ten'>
+  tokenHash: Buffer
 }
 
 /**
@@ -51,6 +58,8 @@ export interface Hooks {
   passkeyAdded(tx: Db, deps: Deps, of: OfUser & { passkeyId: Id<'pky'>; recoveryId: Id<'rcv'> | null }): Promise<void>
   /** A pending recovery of a user ends: they are there, or what it rests on has changed. */
   recoveryRefuted(tx: Db, deps: Deps, of: OfUser & { by: RecoveryRefutation }): Promise<void>
+  /** A call has a valid proof: uses it up, outside of any transaction. @throws dpop_proof_invalid if it was used before */
+  proofSent(deps: Deps, proof: SentProof): Promise<void>
   /**
    * A `with` part, `seen`, for the statement that begins a session: it marks the user as seen and is empty unless they are
    * active and the condition holds.

@@ -67,6 +67,7 @@ describe('a preflight request', () => {
           'x-api-key',
           'authorization',
           'content-type',
+          'dpop',
           'idempotency-key',
           'x-request-id',
           'x-user-id',
@@ -106,6 +107,7 @@ test('every answer under /v1, failures too, is readable for the origin that aske
       'ratelimit',
       'ratelimit-policy',
       'retry-after',
+      'www-authenticate',
       'x-request-id',
     ])
   }

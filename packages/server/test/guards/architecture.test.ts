@@ -151,6 +151,7 @@ test('the imports of every source file are known, and each leads to a source fil
   // The keys are a package of their own, which clients use too; each part of it is taken in here and nowhere else.
   expect(outside.filter((one) => !bySdk.includes(one))).toEqual([
     'platform/security/canonical-json.ts → ../../keys/src/canonical-json.ts',
+    'platform/security/dpop/public-jwk.ts → ../../keys/src/group.ts',
     'platform/security/threshold/threshold.ts → ../../keys/src/index.ts',
     'wallets/ledger/canton/bytes.ts → ../../keys/src/canton/index.ts',
   ])

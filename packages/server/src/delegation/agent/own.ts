@@ -5,6 +5,7 @@ import type { TransactionSummary } from '../../wallets/transactions/schema.ts'
 import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
 import { withLimits } from '../access.ts'
 import { approvalOf } from '../execute/execution.ts'
+import { requireDelegate } from '../proofs/bound-key.ts'
 import { remainingBeside, requireActive, requireActiveUser, toSession } from '../session.ts'
 import * as store from '../store.ts'
 import type { ListOwnTransactions, OwnDelegatedSession, OwnTransaction } from './agent-schema.ts'
@@ -22,6 +23,7 @@ export interface DelegateCall {
  */
 async function findOwn(deps: Deps, { caller, delegate }: DelegateCall): Promise<store.LiveRow> {
   const row = existing(await store.findLiveByToken(deps.db, deps.now(), caller, delegate.tokenHash))
+  requireDelegate(row, delegate)
   requireActive(row, deps.now())
   requireActiveUser(row)
   return row

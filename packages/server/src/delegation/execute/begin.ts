@@ -6,7 +6,7 @@ import * as store from '../store.ts'
 import { dryRun } from './dry-run.ts'
 import { executeInTransaction, executeSigned } from './execute.ts'
 import { ledgerOf } from './execution.ts'
-import { readExecute } from './request.ts'
+import { readExecute, requireCommandId } from './request.ts'
 
 /**
  * What the first half of a call passes to the second: the response, or where a remote execution continues. `restart`: the
@@ -31,6 +31,7 @@ export async function beginExecution(
   input: Execute,
 ): Promise<StartedExecution> {
   const requested = readExecute(input)
+  if (!('signature' in requested)) requireCommandId(call, requested)
   const transactional = await isTransactional(deps, call, id)
   if ('signature' in requested) {
     if (transactional) return { answer: await executeSigned(deps, call, id, requested) }

@@ -4,6 +4,7 @@ import { signatureBytes } from '../../platform/ports/signature.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import type { NonceCommitments } from '../../wallets/custody/schema.ts'
+import type { Executor } from '../access.ts'
 import type { Execute } from '../schema.ts'
 import { argumentProblems } from './values.ts'
 
@@ -69,6 +70,15 @@ export function readExecute(input: Execute): RequestedCommands | RequestedSignat
       })
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   return { signingRequestId: signingRequestId as string, signature: signatureBytes(signature as string) }
+}
+
+/**
+ * A delegate with a key names its command: then a repeat, which needs a new proof, is known to be one. A dry run needs no name.
+ * @throws validation_failed
+ */
+export function requireCommandId({ delegate }: Executor, { commandId, dryRun }: RequestedCommands): void {
+  if (commandId === null && !dryRun && delegate !== null && delegate.jkt !== null)
+    throw invalid('commandId', '"commandId" is required: the session is bound to a key.', 'required')
 }
 
 /** SHA-256 of commands. A repeat under the same command id must have the same hash. */

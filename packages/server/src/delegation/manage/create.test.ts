@@ -42,6 +42,7 @@ test('a session is answered whole, with nothing but the token beside what others
     status: 'active',
     policy,
     serverExecute: true,
+    boundKeyThumbprint: null,
     maxUses: 3,
     uses: 0,
     remaining: {
@@ -68,7 +69,12 @@ test('a session is answered whole, with nothing but the token beside what others
   expect(expectStatus(await tenant.get(`/delegated-sessions/${made.id}`), 200)).toEqual(rest)
   expect((await tenant.get('/delegated-sessions?page_size=1')).body.data).toEqual([rest])
   const told = await eventsOf(service, tenant, 'delegated_session.created')
-  expect(told.at(-1)).toEqual({ delegatedSessionId: made.id, userId: ada.userId, walletId: ada.walletId })
+  expect(told.at(-1)).toEqual({
+    delegatedSessionId: made.id,
+    userId: ada.userId,
+    walletId: ada.walletId,
+    boundKeyThumbprint: null,
+  })
   expect(token).not.toBe((await create({ policy })).body.data.token)
 })
 

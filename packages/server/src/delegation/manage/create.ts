@@ -10,6 +10,7 @@ import { findWalletOf, listSession, lockWalletOf, requireOwnSession } from '../.
 import { canAsk } from '../approvals/verdict.ts'
 import { fail, SESSIONS_MAX } from '../errors.ts'
 import { checkPolicy } from '../policy/policy.ts'
+import { thumbprintFor } from '../proofs/bound-key.ts'
 import type { CreateDelegatedSession, DelegatedSessionWithToken } from '../schema.ts'
 import { sessionEvent, toSession } from '../session.ts'
 import * as store from '../store.ts'
@@ -38,7 +39,11 @@ async function add(tx: Db, deps: Deps, row: store.SessionRow, cause: Call): Prom
     throw fail('session_limit_reached')
   const ids = active.map(({ id }) => id)
   await listSession(tx, wallet, ids, row.id)
-  await store.insertSession(tx, row, sessionEvent(row.created_at, row, 'delegated_session.created', cause))
+  await store.insertSession(
+    tx,
+    row,
+    sessionEvent(row.created_at, row, 'delegated_session.created', cause, { boundKeyThumbprint: row.jkt }),
+  )
   tx.afterCommit(deps.wake.outbox)
 }
 
@@ -54,6 +59,7 @@ export async function createDelegatedSession(
 ): Promise<DelegatedSessionWithToken> {
   const { caller, origin, user } = call
   requireValidPolicy(input.policy)
+  const jkt = thumbprintFor(input)
   const wallet = await findWalletOf(deps.db, caller.tenantId, user.id)
   if (input.walletId !== undefined && wallet?.id !== input.walletId) throw notFoundField('walletId')
   if (wallet === undefined) throw fail('wallet_not_found')
@@ -73,10 +79,11 @@ export async function createDelegatedSession(
     wallet_id: wallet.id,
     name: input.name?.trim().normalize('NFC') ?? null,
     token_hash: hash,
+    jkt,
     mac: null,
     policy: input.policy,
     version: 0,
-    server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey),
+    server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey && jkt === null),
     max_uses: input.maxUses ?? null,
     uses: 0,
     completed: 0,

@@ -2,9 +2,9 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, CurrentUser, Delegate, Page } from '../../platform/http/route.ts'
-import { equalSecrets } from '../../platform/security/crypto.ts'
 import { listScope } from '../../tenancy/apps/service.ts'
 import { fail } from '../errors.ts'
+import { requireDelegate } from '../proofs/bound-key.ts'
 import type { DelegatedSession, ListDelegatedSessions } from '../schema.ts'
 import { toSession } from '../session.ts'
 import * as store from '../store.ts'
@@ -19,7 +19,10 @@ export interface Viewer {
 
 function mayView(row: store.SessionRow, { caller, user, delegate }: Viewer): boolean {
   if (caller.keyType === 'secret') return true
-  if (delegate !== null) return equalSecrets(delegate.tokenHash, row.token_hash)
+  if (delegate !== null) {
+    requireDelegate(row, delegate)
+    return true
+  }
   return user !== null && user.id === row.user_id
 }
 

@@ -60,6 +60,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   api_keys: ['created_by'],
   apps: ['address_book', 'branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
   attempts: ['shape'],
+  delegated_sessions: ['jkt'],
   deliveries: ['ordering_key', 'place'],
   events: ['subscriber_id'],
   identities: ['id', 'issuer'],

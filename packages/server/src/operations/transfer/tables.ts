@@ -110,6 +110,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   subscriptions: 'copied',
   transactions: 'copied',
   usage_meters: 'copied',
+  used_proofs: { leftOut: 'count for a minute, at the old address' },
   used_tokens: 'copied',
   user_counts: 'copied',
   wallet_onboardings: { leftOut: 'prepared again by the ledger of the new installation' },

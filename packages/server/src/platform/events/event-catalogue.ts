@@ -144,7 +144,10 @@ export const EVENT_CATALOGUE = {
     description: 'A recovery code was used.',
     data: { userId: user, recoveryCodesRemaining: 9 },
   },
-  'delegated_session.created': { description: 'A delegated session was created.', data: delegatedData },
+  'delegated_session.created': {
+    description: 'A delegated session was created.',
+    data: { ...delegatedData, boundKeyThumbprint: null },
+  },
   'delegated_session.revoked': { description: 'A delegated session was revoked.', data: delegatedData },
   'delegated_session.expired': { description: 'A delegated session expired.', data: delegatedData },
   'delegated_session.exhausted': {

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 const PREFLIGHT_SECONDS = '600'
-const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key, x-api-key, x-request-id, x-user-id'
-const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed'
+const ALLOWED_HEADERS = 'authorization, content-type, dpop, idempotency-key, x-api-key, x-request-id, x-user-id'
+const EXPOSED_HEADERS = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, WWW-Authenticate'
 
 /** Lets pages of any origin read a response: what they may do, their key decides. */
 export function cors(request: FastifyRequest, reply: FastifyReply): void {

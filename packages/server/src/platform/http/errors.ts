@@ -27,6 +27,11 @@ export const COMMON_ERRORS = {
     'This call acts for a user. Send their access token as `Authorization: Bearer`, or, with a secret key, their id as `x-user-id`.',
   ],
   session_invalid: [401, 'This token is not valid. Sign in again.'],
+  dpop_proof_invalid: [401, "The proof of possession of the session's key (`DPoP`) is not valid for this request."],
+  dpop_proof_required: [
+    401,
+    'This session is bound to a key. Send its token as `Authorization: DPoP`, with a proof by that key in the `DPoP` header.',
+  ],
   session_expired: [401, 'This access token has expired. Get a new one with the refresh token.'],
   session_revoked: [401, 'This session has ended. Sign in again.'],
   insufficient_scope: [403, "This API key's scopes do not allow this call."],

@@ -68,13 +68,14 @@ function operationId(route: Route): string {
 
 const ACCESS_TOKEN = { apiKey: [], accessToken: [] }
 const DELEGATE_TOKEN = { apiKey: [], delegateToken: [] }
+const BOUND_TOKEN = { apiKey: [], boundToken: [], proof: [] }
 
 /** The tokens that may accompany the key. A server may omit them. */
 function securityOf({ callers }: Route): object[] | undefined {
   if (callers.kind !== 'both' || callers.user === 'ignored') return undefined
-  if (callers.user === 'delegate') return [DELEGATE_TOKEN, { apiKey: [] }]
-  if (callers.user === 'delegate_only') return [DELEGATE_TOKEN]
-  if (callers.user === 'owner_or_delegate') return [ACCESS_TOKEN, DELEGATE_TOKEN, { apiKey: [] }]
+  if (callers.user === 'delegate') return [DELEGATE_TOKEN, BOUND_TOKEN, { apiKey: [] }]
+  if (callers.user === 'delegate_only') return [DELEGATE_TOKEN, BOUND_TOKEN]
+  if (callers.user === 'owner_or_delegate') return [ACCESS_TOKEN, DELEGATE_TOKEN, BOUND_TOKEN, { apiKey: [] }]
   return [ACCESS_TOKEN, { apiKey: [] }]
 }
 
@@ -175,10 +176,11 @@ const FOR_WHOM: Record<UserUse, string> = {
   own_guest: "A publishable key also needs the guest's access token as `Authorization: Bearer`.",
   ignored: '',
   delegate:
-    "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`. A secret key needs no token if the session allows `serverExecute`.",
-  delegate_only: "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`.",
+    "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`, or, if it is bound to a key, as `Authorization: DPoP` with a proof. A secret key needs no token if the session allows `serverExecute`.",
+  delegate_only:
+    "Acts for a delegated session: send the session's token (`dst_…`) as `Authorization: Bearer`, or, if it is bound to a key, as `Authorization: DPoP` with a proof.",
   owner_or_delegate:
-    "A publishable key also needs the owner's access token, or the session's token (`dst_…`), as `Authorization: Bearer`.",
+    "A publishable key also needs the owner's access token, or the session's token (`dst_…`), as `Authorization: Bearer` (`DPoP` for a bound session).",
 }
 
 function access({ callers }: Route): string {
@@ -192,8 +194,11 @@ function access({ callers }: Route): string {
 /** Codes beyond those that any call may meet, from who may call it. */
 function callerErrors({ callers }: Route): string[] {
   if (callers.kind !== 'both' || callers.user === 'ignored') return []
-  if (callers.user === 'delegate' || callers.user === 'delegate_only') return ['session_missing', 'session_invalid']
+  const proof = ['dpop_proof_invalid', 'dpop_proof_required']
+  if (callers.user === 'delegate' || callers.user === 'delegate_only')
+    return ['session_missing', 'session_invalid', ...proof]
   const session = ['session_invalid', 'session_expired', 'session_revoked', 'user_suspended', 'guest_expired']
+  if (callers.user === 'owner_or_delegate') return [...session, ...proof]
   return callers.user === 'required' ? ['session_missing', ...session] : session
 }
 
@@ -240,6 +245,18 @@ export function openApiDocument(
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
         accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
         delegateToken: { type: 'http', scheme: 'bearer', bearerFormat: 'dst_…' },
+        boundToken: {
+          type: 'http',
+          scheme: 'dpop',
+          description: 'The token of a delegated session that is bound to a key (RFC 9449).',
+        },
+        proof: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'DPoP',
+          description:
+            'A proof by that key, new for every request: a JWT of the type `dpop+jwt` with `htm`, `htu`, `iat`, `jti`, `ath` and, with a body, `bodyHash`.',
+        },
       },
       parameters: {
         UserId: {

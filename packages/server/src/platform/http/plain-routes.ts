@@ -41,6 +41,13 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
+/** RFC 9112, section 3.2.2: the absolute form of a target is accepted. All that follows knows paths only. */
+export function originForm(url: string): string {
+  if (url.startsWith('/')) return url
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') ? path : `/${path}`
+}
+
 /** Splits a request's target into path and query. */
 export function pathAndQuery(url: string): { path: string; queryText: string } {
   const [path = '', ...query] = url.split('?')

@@ -13,7 +13,7 @@ import { isAllowedOrigin } from '../security/web-origin.ts'
 import { streamCsv, wantsCsv } from './csv.ts'
 import { type ErrorDetail, fail, HttpError, invalid } from './errors.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
-import type { Callers, Input, Origin, Page, Route } from './route.ts'
+import type { Callers, Delegate, Input, Origin, Page, Route } from './route.ts'
 import { serialiser, validator } from './schema.ts'
 
 /** A request as the web framework passes it on. Nothing in it is checked yet. */
@@ -26,6 +26,8 @@ export interface Incoming {
   queryText: string
   body: unknown
   bodyBytes: number
+  /** base64url of SHA-256 of the body as received, where a proof came with it; null without a body. */
+  bodyHash: string | null
   headers: UserHeaders & { 'idempotency-key'?: string | string[] | undefined; accept?: string | undefined }
 }
 
@@ -133,6 +135,9 @@ async function read(deps: Deps, route: Route, input: Input<never, never, never, 
   return route.handler(deps, input)
 }
 
+/** Whose a kept response is: that of a call with a proof is not for whoever has the token alone. */
+const subjectOf = ({ tokenHash, jkt }: Delegate): string => `${tokenHash.toString('hex')}${jkt ?? ''}`
+
 /** An endpoint, ready to answer: its validators and serialiser compiled, its checks in the contract's order. */
 export function endpoint(deps: Deps, route: Route): (incoming: Incoming) => Promise<Outgoing> {
   const respond = responder(deps, route)
@@ -179,7 +184,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     const asCsv = admit(deps, route, incoming)
     const { user, delegate } =
       route.callers.kind === 'both'
-        ? await resolveActor(deps, incoming.holder, route.callers.user, incoming.headers)
+        ? await resolveActor(deps, incoming.holder, route.callers.user, { ...incoming, method: route.method })
         : { user: null, delegate: null }
     const input = {
       caller: incoming.holder,
@@ -213,7 +218,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
       path: incoming.path,
       content: { query, body },
       // Per session: another session of the same user may not be allowed to see this response.
-      subject: user?.sessionId ?? user?.id ?? delegate?.tokenHash.toString('hex') ?? null,
+      subject: user?.sessionId ?? user?.id ?? (delegate === null ? null : subjectOf(delegate)),
       secret: route.secret ?? false,
       keptBytesMax: route.reads === true ? READ_BYTES_MAX : Number.POSITIVE_INFINITY,
     }

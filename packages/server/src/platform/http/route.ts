@@ -44,6 +44,8 @@ export interface CurrentUser {
 /** A delegated session that calls by its token. Which one it is, the endpoint finds out. */
 export interface Delegate {
   tokenHash: Buffer
+  /** Thumbprint of the key that the call proved to have (RFC 9449); null for a bearer. Whether it is the right one, too. */
+  jkt: string | null
 }
 
 /**

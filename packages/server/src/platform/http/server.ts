@@ -7,6 +7,7 @@ import { REQUEST } from '../observability/terminal-line.ts'
 import { unrecordedTraceparent } from '../observability/traceparent.ts'
 import type { Tracing } from '../observability/tracing.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
+import { sha256 } from '../security/crypto.ts'
 import { KeyServiceError } from '../security/key-services/key-service.ts'
 import { cors, preflight } from './cors.ts'
 import { whileAllowed } from './csv.ts'
@@ -14,7 +15,7 @@ import { envelope, fail, HttpError } from './errors.ts'
 import { createHostCheck, rightHost } from './host-check.ts'
 import { parseJson } from './json.ts'
 import { apiReference } from './pages/api-reference.ts'
-import { addPlainRoutes, originOf, pathAndQuery } from './plain-routes.ts'
+import { addPlainRoutes, originForm, originOf, pathAndQuery } from './plain-routes.ts'
 import { limitKey, limitPage, limitSignIn, limitSubscriber } from './rate-limits/limits.ts'
 import { addressIn, endpoint } from './request.ts'
 import { DISCARDED_BYTES_MAX, readBody } from './request-body.ts'
@@ -29,6 +30,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     holder: KeyHolder | null
     bodyBytes: number
+    /** See `Incoming`. */
+    bodyHash: string | null
     /** Of a request that is traced. */
     traceId: string | undefined
     /** Where tracing is on: the place of the request in its trace, if it has one, also if it is not recorded. */
@@ -55,13 +58,6 @@ const wrongHost = (deps: Deps) =>
       message: `In development, the Host must be ${rightHost(deps.config)} or another loopback name. Set HALFKEY_PUBLIC_URL to the address that you use.`,
     },
   ])
-
-/** RFC 9112, section 3.2.2: the absolute form of a target is accepted. All that follows knows paths only. */
-function originForm(url: string): string {
-  if (url.startsWith('/')) return url
-  const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
-  return path.startsWith('/') ? path : `/${path}`
-}
 
 function requestId(headers: FastifyRequest['headers']): string {
   const given = headers['x-request-id']
@@ -197,6 +193,7 @@ function newFastify(deps: Deps): FastifyInstance {
         { code: 'malformed_json', message: 'The body is empty. Send {}, or omit the content type.' },
       ])
     request.bodyBytes = body.length
+    if (request.headers.dpop !== undefined) request.bodyHash = sha256(body).toString('base64url')
     return parseJson(body)
   })
   app.setErrorHandler((error, request, reply) => send(deps, reply, toHttpError(error, request, deps)))
@@ -229,6 +226,7 @@ function addHooks(app: FastifyInstance, deps: Deps, state: { draining: boolean }
   const isOurHost = createHostCheck(deps.config)
   app.decorateRequest('holder', null)
   app.decorateRequest('bodyBytes', 0)
+  app.decorateRequest('bodyHash', null)
   for (const name of ['traceId', 'traceparent']) app.decorateRequest(name, undefined)
   // A callback instead of a promise: a cached key then costs no turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
@@ -346,6 +344,7 @@ function addRoute(app: FastifyInstance, deps: Deps, route: Route, entrance?: Ent
         ...pathAndQuery(request.url),
         body: request.body,
         bodyBytes: request.bodyBytes,
+        bodyHash: request.bodyHash,
         headers: request.headers,
       })
       if (route.method === 'GET' && reply.elapsedTime > TRUSTED_MS) await askAgain(deps, request, entrance)

@@ -5,6 +5,8 @@ import type { Caller, CurrentUser, Delegate, UserUse } from '../http/route.ts'
 import { isId } from '../ids.ts'
 import { type AccessClaims, verifyAccessToken } from './access-token.ts'
 import { allows, delegateTokenHash } from './api-key.ts'
+import type { KeyHolder } from './authenticator.ts'
+import { addressesOf, proofInvalid, verifyProof } from './dpop/proof.ts'
 import { guestOver } from './guest-over.ts'
 import { readJoined } from './records/access.ts'
 import { recordColumns } from './records/kind.ts'
@@ -14,6 +16,18 @@ import { USER_RECORD } from './records/user-record.ts'
 export interface UserHeaders {
   authorization?: string | undefined
   'x-user-id'?: string | string[] | undefined
+  /** A proof of possession of a delegated session's key. */
+  dpop?: string | string[] | undefined
+}
+
+/** A request, as far as it says for whom it acts. */
+interface ActingRequest {
+  headers: UserHeaders
+  method: string
+  /** As received, without the query. */
+  path: string
+  /** base64url of SHA-256 of the body as received, where a proof came with it; null without a body. */
+  bodyHash: string | null
 }
 
 /** Checks a session that may have ended. @returns whether its guest has ended @throws session_revoked, user_suspended */
@@ -72,34 +86,63 @@ function bearerOf(authorization: string): string {
   return token
 }
 
-/** The delegated session of an `Authorization` header. @throws session_invalid */
-export function delegateOf(authorization: string): Delegate {
-  const tokenHash = delegateTokenHash(bearerOf(authorization))
-  if (tokenHash === null) throw fail('session_invalid')
-  return { tokenHash }
+/** A token of a delegated session as an `Authorization` header has it. */
+interface DelegateToken {
+  token: string
+  hash: Buffer
+  /** It comes with a proof of possession: the scheme is `DPoP` instead of `Bearer`. */
+  proven: boolean
+}
+
+/** The delegated session's token in an `Authorization` header, of either scheme. @throws session_invalid */
+export function delegateTokenOf(authorization: string): DelegateToken {
+  const [, scheme, token] = /^(Bearer|DPoP) +([A-Za-z0-9]+_[A-Za-z0-9]+)$/i.exec(authorization) ?? []
+  const hash = token === undefined ? null : delegateTokenHash(token)
+  if (token === undefined || hash === null) throw fail('session_invalid')
+  return { token, hash, proven: scheme?.toLowerCase() === 'dpop' }
+}
+
+/**
+ * The delegated session that calls. A proof is verified and used up, but whether its key is that of the session is for whoever
+ * reads the session's record. @throws session_invalid, dpop_proof_invalid
+ */
+async function delegateOf(deps: Deps, holder: KeyHolder, request: ActingRequest): Promise<Delegate> {
+  const { authorization = '', dpop } = request.headers
+  const { token, hash, proven } = delegateTokenOf(authorization)
+  if (!proven) {
+    // Whoever sends a proof relies on it.
+    if (dpop !== undefined) throw proofInvalid('scheme')
+    return { tokenHash: hash, jkt: null }
+  }
+  const { method, path, bodyHash } = request
+  const isOurs = addressesOf(deps.config, holder.domainOrigins)
+  const proof = await verifyProof({ method, path, bodyHash, proof: dpop, isOurs }, token, deps.now())
+  await deps.hooks.proofSent(deps, { ...proof, tenantId: holder.tenantId, tokenHash: hash })
+  return { tokenHash: hash, jkt: proof.jkt }
 }
 
 /** What to do about a missing one. */
 export const SEND_DELEGATE_TOKEN = "Send the delegated session's token (`dst_…`) as `Authorization: Bearer`."
 
-/** Resolves the user or delegated session that a call acts for. Throws the errors of `resolveUser`. */
+/** Resolves the user or delegated session that a call acts for. Throws the errors of `resolveUser` and `delegateOf`. */
 export async function resolveActor(
   deps: Deps,
-  caller: Caller,
+  caller: KeyHolder,
   use: UserUse,
-  headers: UserHeaders,
+  request: ActingRequest,
 ): Promise<{ user: CurrentUser | null; delegate: Delegate | null }> {
+  const { headers } = request
   const { authorization } = headers
   if (use === 'delegate' || use === 'delegate_only') {
-    if (authorization !== undefined) return { user: null, delegate: delegateOf(authorization) }
+    if (authorization !== undefined) return { user: null, delegate: await delegateOf(deps, caller, request) }
     if (use === 'delegate_only' || caller.keyType === 'publishable')
       throw fail('session_missing').about('authorization', SEND_DELEGATE_TOKEN)
     return { user: null, delegate: null }
   }
   if (use === 'owner_or_delegate') {
     if (caller.keyType === 'secret') return { user: null, delegate: null }
-    if (authorization !== undefined && /^Bearer +dst_/i.test(authorization))
-      return { user: null, delegate: delegateOf(authorization) }
+    if (authorization !== undefined && /^(Bearer|DPoP) +dst_/i.test(authorization))
+      return { user: null, delegate: await delegateOf(deps, caller, request) }
     return { user: await resolveUser(deps, caller, 'optional', headers), delegate: null }
   }
   return { user: await resolveUser(deps, caller, use, headers), delegate: null }

@@ -9,6 +9,7 @@ import {
   signedIn,
   transfer,
 } from '../../../src/delegation/delegated.fixture.ts'
+import { type BoundSession, newBound, type TestKey } from '../../../src/delegation/proofs/proofs.fixture.ts'
 import { codeIn } from '../../../src/identity/email-sign-in/email.fixture.ts'
 import { startIssuer, type TestIssuer, trust } from '../../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { newGuest } from '../../../src/identity/guests/guests.fixture.ts'
@@ -41,6 +42,8 @@ export interface Features {
   asking: { tenant: Tenant; owner: Owner; session: Session; holding: string; approvalId: string; commands: object[] }
   /** A session whose own cap is out of the way, of a wallet whose budget is used up. */
   budget: { session: Session; holding: string }
+  /** A session of the victim's that is bound to a key. The attacker has its token, and a key that a session of theirs is bound to. */
+  bound: { session: BoundSession; key: TestKey }
   /** An issuer that the attacker has, with an account of the victim's, which the shop trusts no more. */
   issuer: TestIssuer
   subject: string
@@ -194,6 +197,10 @@ export async function setFeatures(
   expectStatus(await putBudgets(service, shop, rich, [budget(rich, '5')]), 200)
   const spending = await newSession(service, shop, rich, { policy: everything(amply(rich)) })
   const [spent, holding] = [await rich.receive('5'), await rich.receive('1')]
+  const bound = await newBound(service, shop, { holder: victim })
+  const theirs = await newBound(service, shop, { holder: eve })
+  const iat = Math.floor(service.deps.now().getTime() / 1000)
+  expectStatus(await theirs.query({ claims: { iat } }), 200)
   const guest = await newGuest(shop)
   const dkg = await beginDkg(await signInAs(service, shop))
   await beginResharing(shared as never, [1, 2])
@@ -220,6 +227,7 @@ export async function setFeatures(
     features: {
       ...asked,
       budget: { session: spending, holding },
+      bound: { session: bound, key: theirs.key },
       issuer,
       subject,
       mail,

@@ -1,4 +1,5 @@
 import { transfer } from '../../../src/delegation/delegated.fixture.ts'
+import { proofFor } from '../../../src/delegation/proofs/proofs.fixture.ts'
 import { exchangeBody } from '../../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { type Authenticator, loginOptions, loginVerify } from '../../harness/authenticator.ts'
 import { cookieOf, ownHeaders, postSession } from '../../harness/dashboard-page.ts'
@@ -84,6 +85,19 @@ const PATHS: Path[] = [
       body: {},
     })
     return isOpen(answer) ? 'a session of a suspended user' : null
+  },
+  async ({ stage, api, service }) => {
+    const { session, key } = stage.features.bound
+    const path = `/delegated-sessions/${session.id}/query`
+    const asked = (headers: Record<string, string>) => api('POST', path, { key: stage.shopKey, headers, body: {} })
+    const iat = Math.floor(service.deps.now().getTime() / 1000)
+    const proven = { key, token: session.token, method: 'POST', url: `${service.url}/v1${path}`, body: '{}' }
+    const dpop = await proofFor(proven, { claims: { iat } })
+    const answers = [
+      await asked({ authorization: `Bearer ${session.token}` }),
+      await asked({ authorization: `DPoP ${session.token}`, dpop }),
+    ]
+    return answers.some(isOpen) ? 'a bound session by its token alone' : null
   },
   signIn((s) => ({ authenticator: s.eve.authenticator, isMine: s.eve.userId }), 'a sign-in as somebody else'),
   signIn((s) => ({ authenticator: s.eve.authenticator, email: 'ada@example.com' }), 'a sign-in as the victim'),
