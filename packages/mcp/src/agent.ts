@@ -52,14 +52,15 @@ export interface Agent {
 }
 
 /** The calls by the token alone: the SDK asks for an API key, and this placeholder is removed from every request. */
-function clientOf({ baseUrl, token }: Settings, transport: Fetch): HalfkeyClient['delegatedSessions'] {
+function clientOf({ baseUrl, token, delegateKey }: Settings, transport: Fetch): HalfkeyClient['delegatedSessions'] {
   const send: Fetch = (url, init) => {
     const headers = new Headers(init.headers)
     headers.delete('x-api-key')
     return transport(url, { ...init, headers })
   }
   const limits = { timeoutMs: TIMEOUT_MS, maxRetries: RETRIES_MAX }
-  return createClient({ baseUrl, apiKey: 'agent', delegateToken: token, fetch: send, ...limits }).delegatedSessions
+  return createClient({ baseUrl, apiKey: 'agent', delegateToken: token, delegateKey, fetch: send, ...limits })
+    .delegatedSessions
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,10 +1,25 @@
+import type { DelegateKey } from '../../sdk/src/index.ts'
+
 /** Where the agent's wallet is, and with what it acts. */
 export interface Settings {
   /** The entrance for agents of the service, without a slash at its end. */
   baseUrl: string
   /** The delegated session's token. It is sent as a header to `baseUrl` and goes nowhere else. */
   token: string
+  /** The key that the session is bound to; absent if its token is enough. */
+  delegateKey?: Pick<DelegateKey, 'prove'> | undefined
 }
+
+/** The same as the environment says it. */
+export interface NamedSettings extends Omit<Settings, 'delegateKey'> {
+  keyFile: string | undefined
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The path of the key file; undefined for none. */
+export const keyFileOf = ({ HALFKEY_KEY_FILE: path = '' }: Environment): string | undefined =>
+  path === '' ? undefined : path
 
 /** 32 random bytes in base 62 and a checksum of six characters. */
 const TOKEN = /^dst_[0-9A-Za-z]{49}$/
@@ -14,7 +29,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
  * Reads the settings from environment variables.
  * @throws Error whose message names the variable and never its value
  */
-export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+export function readSettings(env: Environment): NamedSettings {
   const { HALFKEY_URL: address = '', HALFKEY_TOKEN: token = '' } = env
   if (!TOKEN.test(token))
     throw new Error("HALFKEY_TOKEN must be the token of a delegated session, which begins with 'dst_'.")
@@ -29,5 +44,5 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     )
   // With or without the version, as for the SDK.
   const path = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')
-  return { baseUrl: `${url.origin}${path}/agent/api`, token }
+  return { baseUrl: `${url.origin}${path}/agent/api`, token, keyFile: keyFileOf(env) }
 }

@@ -36,6 +36,10 @@ const WHAT_TO_DO: Record<string, string> = {
   delegated_session_expired: STOP,
   delegated_session_exhausted: STOP,
   session_invalid: 'The token in HALFKEY_TOKEN is not valid any more. Stop, and tell the person you work for.',
+  dpop_proof_required:
+    'The session is bound to a key that this server does not have: HALFKEY_KEY_FILE is not set. Stop, and tell the person you work for.',
+  dpop_proof_invalid:
+    'The session is bound to another key, the clock is wrong, or HALFKEY_URL is not the public address of the service. Stop, and tell the person you work for.',
   not_found: 'There is no such record of this session.',
   rate_limited: 'Wait a few seconds, then repeat the call with the same commandId.',
 }

@@ -14,7 +14,7 @@ import {
 } from '../../server/src/delegation/delegated.fixture.ts'
 import type { Service, Tenant } from '../../server/test/harness/harness.ts'
 
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+export const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 /** A result of a tool, as tests look at it. */
 interface Called {

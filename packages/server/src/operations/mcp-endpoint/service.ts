@@ -2,6 +2,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server'
 import { createAgent } from '../../../../mcp/src/agent.ts'
 import { createAgentServer } from '../../../../mcp/src/server.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { envelope, fail } from '../../platform/http/errors.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import { VERSION } from '../../platform/version.ts'
 
@@ -34,6 +35,13 @@ const inside = (request: PlainRequest) => async (url: string, init: RequestInit)
   const answer = await request.ask({ method: init.method ?? 'GET', path: pathname + search, headers, ...body })
   return new Response(answer.body, { status: answer.status, headers: new Headers(answer.headers) })
 }
+
+/** Clients of the protocol cannot make proofs, and one request becomes several calls. */
+const needsKey = () =>
+  fail('dpop_proof_required').about(
+    'authorization',
+    'Sessions that are bound to a key cannot be used at /mcp. Run `npx @halfkey/mcp` with HALFKEY_KEY_FILE.',
+  )
 
 /** The request as the protocol's handler takes it, without the token. */
 function webRequest({ method, headers, body }: PlainRequest): Request {
@@ -72,6 +80,8 @@ export async function answerAgent(deps: Deps, request: PlainRequest): Promise<Pl
   const headers = { ...carriedOn(request), ...(authorization === '' ? {} : { authorization }) }
   const me = await request.ask({ method: 'GET', path: `${BASE}/delegated-sessions/me`, headers })
   const hasEnded = me.status === 410 || (me.status === 403 && me.body.includes('"user_suspended"'))
+  const isBound = me.status === 401 && me.body.includes('"dpop_proof_')
+  if (isBound) return refusal(me.status, envelope(deps.config, needsKey()), me.headers, token)
   if (me.status !== 200 && !hasEnded) return refusal(me.status, me.body, me.headers, token)
   const agent = createAgent({ baseUrl: INSIDE + BASE, token }, inside(request))
   const context = {
