@@ -62,6 +62,13 @@ function Facts({ session }: { session: DelegatedSession }) {
         <Detail label="Use without the token">
           {session.serverExecute ? 'Allowed for secret keys' : 'Not allowed'}
         </Detail>
+        <Detail label="Bound to a key">
+          {session.boundKeyThumbprint === null ? (
+            'No, the token is enough'
+          ) : (
+            <CopyableId id={session.boundKeyThumbprint} what="thumbprint" />
+          )}
+        </Detail>
         <Detail label="Uses">
           <span className="tabular-nums">{maxUses === null ? `${uses}, no limit` : `${uses} of ${maxUses}`}</span>
         </Detail>

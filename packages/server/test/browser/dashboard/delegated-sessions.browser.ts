@@ -2,6 +2,7 @@
 import type { Locator } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { BOB, newSession, transfer, transfers } from '../../../src/delegation/delegated.fixture.ts'
+import { newTestKey } from '../../../src/delegation/proofs/proofs.fixture.ts'
 import { SMOKE } from '../stage.ts'
 import { button, dataOf, HOSTILE, heading, notice, TOKENS, withAda } from './custody.fixture.ts'
 import { useDashboard } from './support.ts'
@@ -293,6 +294,20 @@ test('hostile and long names stay text and break no layout', async () => {
   await dash.go(`/delegated-sessions/new?user_id=${ada.userId}`)
   await page.getByText('Embedded wallet').waitFor()
   expect(await page.locator('img[src="x"]').count()).toBe(0)
+}, 180_000)
+
+test('a session shows the key that it is bound to, or that its token is enough', async () => {
+  const { tenant, ada } = await withAda(stage.service)
+  const policy = transfers(ada, '10')
+  const bound = await newSession(stage.service, tenant, ada, { policy, boundKey: newTestKey().jwk })
+  const { boundKeyThumbprint } = await dataOf(tenant, `/delegated-sessions/${bound.id}`)
+  expect(boundKeyThumbprint).toMatch(/^[\w-]{43}$/)
+  const dash = await stage.arrive(tenant, { path: `/delegated-sessions/${bound.id}` })
+  await dash.page.getByText(boundKeyThumbprint).waitFor()
+  await dash.look('session-bound')
+  const other = await newSession(stage.service, tenant, ada, { policy })
+  await dash.go(`/delegated-sessions/${other.id}`)
+  await dash.page.getByText('No, the token is enough').waitFor()
 }, 180_000)
 
 test('a key that may only look is shown no actions, and is told why', async () => {
