@@ -114,6 +114,8 @@ export interface ApiErrors {
   event_type_unknown: 404
   /** This guest session has ended. */
   guest_expired: 410
+  /** The holdings of this wallet cannot be listed: its ledger is not followed. */
+  holdings_unavailable: 409
   /** This `Idempotency-Key` was already used with a different request. Use a new key. */
   idempotency_conflict: 409
   /** The first request with this `Idempotency-Key` is still running. Retry after a second. */

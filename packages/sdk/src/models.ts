@@ -216,5 +216,7 @@ export type PolicySessionCondition = Schemas['PolicySessionCondition']
 export type WalletBudgets = Schemas['WalletBudgets']
 /** A message that a user signs to prove that a key is theirs. */
 export type WalletChallenge = Schemas['WalletChallenge']
+/** What a wallet holds, as of a moment of its ledger. */
+export type WalletHoldings = Schemas['WalletHoldings']
 /** How far a wallet's party is, and what its key has to sign. */
 export type WalletOnboarding = Schemas['WalletOnboarding']

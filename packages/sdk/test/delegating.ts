@@ -43,6 +43,10 @@ export async function useWallets(client: HalfkeyClient, mine: HalfkeyClient, wal
   expect((await mine.users.me()).id).toBe(wallet.userId)
   const onboarded = { walletId: wallet.id, partyId: wallet.partyId, state: 'ready', toSign: [] }
   expect(await mine.wallets.onboarding(wallet.id)).toMatchObject(onboarded)
+  expect(await client.wallets.holdings(wallet.id, { pageSize: 10 })).toMatchObject({
+    state: 'current',
+    nextCursor: null,
+  })
   // A server may sign for its users only where the app lets it.
   const signing = mine.wallets.signOnboarding(wallet.id, { signatures: ['00'.repeat(64)] })
   await expect(signing).rejects.toMatchObject({ code: 'user_session_required' })

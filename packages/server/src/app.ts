@@ -58,6 +58,7 @@ import { faucetSlice } from './wallets/faucet/slice.ts'
 import { ledgerSlice } from './wallets/ledger/slice.ts'
 import { onboardingSlice } from './wallets/onboarding/slice.ts'
 import { templateSlice } from './wallets/templates/slice.ts'
+import { tokenSlice } from './wallets/tokens/slice.ts'
 import { transactionSlice } from './wallets/transactions/slice.ts'
 import { walletSlice } from './wallets/wallets/slice.ts'
 
@@ -67,6 +68,7 @@ const slices: readonly Slice[] = [
   userSlice,
   walletSlice,
   onboardingSlice,
+  tokenSlice,
   custodySlice,
   recoverySlice,
   keyGenerationSlice,

@@ -7,6 +7,7 @@ import type {
   WalletBudgets,
   WalletChallenge,
   WalletCustody,
+  WalletHoldings,
   WalletOnboarding,
 } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
@@ -46,6 +47,16 @@ export function walletsOf({ one, list }: Calls) {
     /** Gets who can sign with a wallet's key now, according to the records. Scope `wallets:read`. @throws not_found */
     custody: (id: string, options?: RequestOptions): Promise<WalletCustody> =>
       one('get', '/wallets/{id}/custody', { path: { id } }, options),
+
+    /**
+     * Lists what a wallet holds: the sum of each token, and a page of the contracts. Scope `wallets:read`.
+     * @throws not_found, holdings_unavailable
+     */
+    holdings: (
+      id: string,
+      query?: Query<'/wallets/{id}/holdings', 'get'>,
+      options?: RequestOptions,
+    ): Promise<WalletHoldings> => one('get', '/wallets/{id}/holdings', { path: { id }, query }, options),
 
     /**
      * Gets how far the party of the user's own wallet is, and what its key has to sign: only on ledgers that are reached over a network.

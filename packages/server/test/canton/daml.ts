@@ -42,6 +42,8 @@ export interface Template {
   choices: Readonly<Record<string, Choice>>
   /** Choices of interfaces that the template implements, by the interface's id. */
   interfaces?: Readonly<Record<string, Readonly<Record<string, Choice>>>>
+  /** What interfaces show of a contract, by the interface's id. */
+  views?: Readonly<Record<string, (contract: Given) => unknown>>
 }
 
 /** A refusal with Canton's error code id and category. */
@@ -302,6 +304,10 @@ function templateOf(templateId: string): Template {
     throw new Refused('TEMPLATES_OR_INTERFACES_NOT_FOUND', 11, `there is no template ${templateId}`)
   return template
 }
+
+/** What an interface shows of a contract; undefined if its template does not implement it. */
+export const viewOf = (templateId: string, interfaceId: string, fields: Given): unknown =>
+  TEMPLATES[templateId]?.views?.[interfaceId]?.(fields)
 
 /** What a command does, not yet done. */
 export interface Interpreted {

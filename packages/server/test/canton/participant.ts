@@ -31,6 +31,8 @@ export class SimulatedParticipant extends SimulatedLedger {
   lie: ((model: Model) => void) | null = null
   /** The same for a party's topology. */
   lieAboutTopology: ((hosting: PartyToParticipantModel) => void) | null = null
+  /** Changes the updates that are told. */
+  lieAboutUpdates: (updates: object[]) => object[] = (updates) => updates
   /** Answered instead of the prepared transaction's hash. */
   lieAboutHash: Buffer | null = null
   /** The access tokens that are accepted; null: none is asked for. */
@@ -66,6 +68,9 @@ export class SimulatedParticipant extends SimulatedLedger {
       participantId: PARTICIPANT,
       tellsTime: true,
       completionsMax: 200,
+      elementsMax: 200,
+      version: '3.5.1',
+      lieAboutUpdates: (updates: object[]) => updates,
       scheme: 'V3',
     })
     this.sequence()
@@ -131,7 +136,12 @@ export class SimulatedParticipant extends SimulatedLedger {
       case '/v2/commands/completions':
         return this.readCompletions(body, query)
       case '/v2/state/active-contracts':
-        return this.activeContracts(body)
+        return this.activeContracts(body, query)
+      case '/v2/state/active-contracts-page':
+        if (/^3\.[0-5]/.test(this.version)) throw new Refused('NOT_FOUND', 11, path)
+        return this.activeContractsPage(body)
+      case '/v2/updates':
+        return this.lieAboutUpdates(this.readUpdates(body, query))
       default:
         throw new Refused('NOT_FOUND', 11, path)
     }

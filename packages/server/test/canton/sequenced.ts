@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Model } from '../../../keys/test/canton/model.ts'
 import { type Contract, type Interpreted, mint, Refused } from './daml.ts'
+import { UpdateLog } from './holdings/update-log.ts'
 
 export const SYNCHRONIZER = `sync::1220${'5c'.repeat(32)}`
 export const USER_ID = 'halfkey'
@@ -35,6 +36,8 @@ export class SimulatedLedger {
   isHeld = false
   /** How many of the next submissions lose against another transaction that uses the same contract at that moment. */
   locked = 0
+  /** Contracts and updates a request may have at most; more are refused with 413. */
+  elementsMax = 200
   /** Completions a request may have at most; more are refused with 413. */
   completionsMax = 200
   prunedUpTo = 0
@@ -44,6 +47,8 @@ export class SimulatedLedger {
 
   readonly parties = new Map<string, Buffer>()
   readonly contracts = new Map<string, Contract>()
+  /** What happened, as those read it who follow the participant. */
+  readonly log = new UpdateLog(SYNCHRONIZER)
   #archived = new Set<string>()
   #offset = 0
   #completions: Completion[] = []
@@ -52,7 +57,9 @@ export class SimulatedLedger {
 
   /** Puts a contract on the ledger. @returns its id */
   mint(templateId: string, fields: Record<string, unknown>): string {
-    return this.#add(mint(templateId, fields)).contractId
+    const made = mint(templateId, fields)
+    this.#happen([made], [])
+    return made.contractId
   }
 
   /** The active contracts of a template whose fields have these values. */
@@ -108,6 +115,24 @@ export class SimulatedLedger {
     this.#archived.add(contractId)
   }
 
+  /** One transaction of others, that uses up contracts and makes others. @returns the ids of those made */
+  happen(archived: string[], made: [templateId: string, fields: Record<string, unknown>][]): string[] {
+    const contracts = made.map(([templateId, fields]) => mint(templateId, fields))
+    this.#happen(contracts, archived)
+    return contracts.map(({ contractId }) => contractId)
+  }
+
+  /** Restored from a backup: what happened after an offset is not known yet, until it is `replayed`. */
+  restoreTo(offset: number): void {
+    this.log.restoreTo(offset)
+    this.#offset = offset
+  }
+
+  /** After `restoreTo`: what the participant had forgotten comes again, at other offsets. */
+  replay(): void {
+    this.#offset = this.log.replay(this.#offset)
+  }
+
   /** Restored from a backup: offsets are given anew, from a lower one on. */
   restore(): void {
     let offset = 0
@@ -122,11 +147,14 @@ export class SimulatedLedger {
     return `${at.getTime()}000`
   }
 
-  #add(made: Omit<Contract, 'offset' | 'createdAt'>): Contract {
+  #happen(made: Omit<Contract, 'offset' | 'createdAt'>[], archived: string[]): void {
     this.#offset += 1
-    const contract = { ...made, offset: this.#offset, createdAt: this.micros() }
-    this.contracts.set(contract.contractId, contract)
-    return contract
+    const at = { offset: this.#offset, createdAt: this.micros() }
+    const created = made.map((each) => ({ ...each, ...at }))
+    for (const each of created) this.contracts.set(each.contractId, each)
+    for (const id of archived) this.#archived.add(id)
+    const gone = archived.map((id) => this.contracts.get(id) as Contract)
+    this.log.add({ offset: this.#offset, recordTime: this.now().toISOString(), created, archived: gone })
   }
 
   protected times() {
@@ -150,8 +178,7 @@ export class SimulatedLedger {
           : null
     if (why === null) {
       this.#accepted.add(key)
-      for (const id of interpreted.consumed) this.#archived.add(id)
-      for (const made of interpreted.made) this.#add(made)
+      this.#happen(interpreted.made, interpreted.consumed)
     }
     this.complete({ party, commandId, submissionId, why })
   }
@@ -195,7 +222,15 @@ export class SimulatedLedger {
     return found.slice(0, limit).map(({ value }) => ({ completionResponse: { Completion: { value } } }))
   }
 
-  protected activeContracts(body: Body) {
+  protected activeContracts(body: Body, query: URLSearchParams) {
+    const asked = this.log.askedOf(body)
+    if (asked !== null) {
+      this.#requireOffset(Number(body.activeAtOffset))
+      const found = this.log.activeAt(Number(body.activeAtOffset), asked)
+      const limit = Number(query.get('limit') ?? found.length)
+      if (Math.min(found.length, limit) > this.elementsMax) throw new TooLarge()
+      return found.slice(0, limit)
+    }
     const { filtersByParty } = (body as { eventFormat: { filtersByParty: Record<string, { cumulative: Body[] }> } })
       .eventFormat
     const [party = ''] = Object.keys(filtersByParty)
@@ -225,4 +260,33 @@ export class SimulatedLedger {
         },
       }))
   }
+
+  #requireOffset(offset: number): void {
+    if (offset > this.#offset) throw new Refused('OFFSET_AFTER_LEDGER_END', 12, 'the offset is after the end')
+    if (offset < this.prunedUpTo) throw new Refused('PARTICIPANT_PRUNED_DATA_ACCESSED', 9, 'it was pruned')
+  }
+
+  protected activeContractsPage(body: Body) {
+    const { activeAtOffset, maxPageSize, pageToken = '0' } = body as Record<string, never>
+    this.#requireOffset(Number(activeAtOffset))
+    const found = this.log.activeAt(Number(activeAtOffset), this.log.askedOf(body) ?? fail('no interface'))
+    const [from, size] = [Number(pageToken), Number(maxPageSize)]
+    if (size > this.elementsMax) throw new TooLarge()
+    const next = from + size < found.length ? { nextPageToken: String(from + size) } : {}
+    return { activeContracts: found.slice(from, from + size), activeAtOffset, ...next }
+  }
+
+  protected readUpdates(body: Body, query: URLSearchParams) {
+    const { beginExclusive, endInclusive } = body as { beginExclusive: number; endInclusive: number }
+    this.#requireOffset(beginExclusive)
+    this.#requireOffset(endInclusive)
+    const limit = Number(query.get('limit') ?? this.elementsMax)
+    const found = this.log.between(beginExclusive, endInclusive, body)
+    if (Math.min(found.length, limit) > this.elementsMax) throw new TooLarge()
+    return found.slice(0, limit)
+  }
+}
+
+function fail(why: string): never {
+  throw new Refused('INVALID_ARGUMENT', 8, why)
 }

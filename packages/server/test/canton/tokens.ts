@@ -24,7 +24,15 @@ const IMPLEMENTATION = '70'.repeat(32)
 const MODULE = 'Splice.Api.Token.TransferInstructionV1'
 export const FACTORY = `${STANDARD}:${MODULE}:TransferFactory`
 export const INSTRUCTION = `${STANDARD}:${MODULE}:TransferInstruction`
+/** The interface of holdings. */
+export const HOLDING = `${STANDARD}:Splice.Api.Token.HoldingV1:Holding`
 export const TOKEN = `${IMPLEMENTATION}:Test.Token:Token`
+/** A holding that its holder, too, must let go. */
+export const LOCKED = `${IMPLEMENTATION}:Test.Token:Locked`
+/** Claims to be a holding of a registry that never signed it. */
+export const FORGED = `${IMPLEMENTATION}:Test.Token:Forged`
+/** A holding whose owner does not see it. */
+export const HIDDEN = `${IMPLEMENTATION}:Test.Token:Hidden`
 export const OFFER = `${IMPLEMENTATION}:Test.Token:Offer`
 const RULES = `${IMPLEMENTATION}:Test.Token:Rules`
 const PREAPPROVAL = `${IMPLEMENTATION}:Test.Token:Preapproval`
@@ -108,6 +116,16 @@ const end = (controller: 'sender' | 'receiver', to: 'sender' | 'receiver'): Choi
 
 const adminOf = ({ instrument: of }: Given) => [(of as { admin: string }).admin]
 
+/** Amounts come with all decimals; those that are none come as they are. */
+const shownAmount = (amount: unknown) => (/^\d+(\.\d{1,10})?$/.test(String(amount)) ? numeric(units(amount)) : amount)
+const holdingView = ({ owner, instrument: instrumentId, amount }: Given) => ({
+  owner,
+  instrumentId,
+  amount: shownAmount(amount),
+  lock: null,
+  meta: { values: {} },
+})
+
 const tokenFields: Fields = { instrument, owner: 'party', amount: 'numeric' }
 const TEMPLATES: Readonly<Record<string, Template>> = {
   [TOKEN]: {
@@ -115,6 +133,38 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
     signatories: adminOf,
     observers: ({ owner }) => [owner as string],
     choices: { Archive: archive(adminOf) },
+    views: { [HOLDING]: holdingView },
+  },
+  [LOCKED]: {
+    fields: { ...tokenFields, holder: 'party', context: 'text' },
+    signatories: adminOf,
+    observers: ({ owner }) => [owner as string],
+    choices: { Archive: archive(adminOf) },
+    views: {
+      [HOLDING]: (contract) => ({
+        ...holdingView(contract),
+        lock: {
+          holders: [contract.holder],
+          expiresAt: '2027-01-01T00:00:00.000000Z',
+          expiresAfter: null,
+          context: contract.context,
+        },
+      }),
+    },
+  },
+  [FORGED]: {
+    fields: { ...tokenFields, forger: 'party' },
+    signatories: ({ forger }) => [forger as string],
+    observers: ({ owner }) => [owner as string],
+    choices: {},
+    views: { [HOLDING]: holdingView },
+  },
+  [HIDDEN]: {
+    fields: tokenFields,
+    signatories: adminOf,
+    observers: () => [],
+    choices: {},
+    views: { [HOLDING]: holdingView },
   },
   [OFFER]: {
     fields: { instrument, sender: 'party', receiver: 'party', amount: 'numeric' },

@@ -100,6 +100,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'wallets/ledger': [],
   'wallets/onboarding': ['wallets/custody', 'wallets/wallets'],
   'wallets/templates': ['wallets/ledger'],
+  'wallets/tokens': ['wallets/wallets'],
   'wallets/transactions': ['tenancy/apps', 'wallets/custody'],
   'wallets/wallets': ['identity/sessions', 'identity/users', 'tenancy/apps', 'tenancy/tenant', 'wallets/custody'],
 }

@@ -74,6 +74,7 @@ const TABLES: Record<string, readonly string[]> = {
     'ledger_updates',
   ],
   'wallets/onboarding': ['wallet_onboardings'],
+  'wallets/tokens': ['token_cursors', 'token_holdings', 'token_views'],
   'wallets/transactions': ['transactions'],
   'wallets/wallets': ['wallets'],
 }
@@ -185,6 +186,7 @@ const FOREIGN_READS: Record<string, string> = {
   'wallets ← delegation': ONE_STATEMENT,
   'wallets ← operations/transfer': 'an import holds keys of shares against the wallets',
   'wallets ← wallets/custody': ONE_STATEMENT,
+  'wallets ← wallets/tokens': ONE_STATEMENT,
   'webhook_alerts ← platform': FIGURES,
   'webhooks ← operations/doctor': FIGURES,
   'workers ← operations/health': 'readiness asks for a live worker',

@@ -38,6 +38,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /wallets
     GET /wallets/:id
     GET /wallets/:id/custody
+    GET /wallets/:id/holdings
     GET /users/:id/sessions
     GET /users/:id/passkeys
     GET /users/:id/identities

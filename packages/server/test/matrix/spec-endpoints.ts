@@ -92,6 +92,7 @@ export const EXTENSIONS = table(`
   GET    /wallets/:id                               wallets:read   200
   POST   /wallets/:id/freeze                        wallets:write  200
   POST   /wallets/:id/unfreeze                      wallets:write  200
+  GET    /wallets/:id/holdings                      wallets:read   200
   GET    /wallets/:id/onboarding                    users:act_as   200
   POST   /wallets/:id/onboarding                    users:act_as   200
   POST   /auth/refresh                              auth:write     200

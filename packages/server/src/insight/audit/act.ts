@@ -12,6 +12,7 @@ type TargetOf<T extends EventType> = keyof (typeof EVENT_CATALOGUE)[T]['data'] |
 const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${string}`>> } = {
   user: 'userId',
   wallet: 'walletId',
+  token: 'walletId',
   guest: 'guestId',
   passkey: 'passkeyId',
   identity: 'identityId',

@@ -49,6 +49,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'member_passkeys',
   'members',
   'subscribers',
+  'token_holdings',
   'used_tokens',
   'wallet_recipients',
   'wallet_spending',

@@ -113,6 +113,10 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   used_proofs: { leftOut: 'count for a minute, at the old address' },
   used_tokens: 'copied',
   user_counts: 'copied',
+  token_cursors: ofInstallation,
+  // What was received once is not received again there.
+  token_holdings: 'copied',
+  token_views: { leftOut: 'read again from the ledgers of the new installation' },
   wallet_onboardings: { leftOut: 'prepared again by the ledger of the new installation' },
   webhooks: 'copied',
   webhook_alerts: { leftOut: 'a webhook that still fails is reported again' },

@@ -129,6 +129,7 @@ const ODD: Record<string, string> = {
   integer: '-7',
   json: `'{"b" : 1.0,\n "a":"\\u0000 \\u00e9", "b":2}'`,
   jsonb: `'{"a": [null, 1e3, "\\""]}'`,
+  'numeric(38,10)': '1234567890123456789012345678.0000000001',
   smallint: '3',
   'text[]': `array['a,b', '"', '{}', E'\\\\', 'ü']`,
   'timestamp with time zone': "'2026-11-21 14:41:32.123456+05:30'",
@@ -146,6 +147,7 @@ const GIVEN: Record<string, string> = {
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
   'member_passkeys.member_id': '(select min(id) from members where tenant_id = $1)',
   'subscribers.app_id': '(select min(id) from apps where tenant_id = $1)',
+  'token_holdings.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
   'wallet_recipients.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
   'wallet_spending.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
 }

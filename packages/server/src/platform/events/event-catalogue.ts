@@ -229,6 +229,20 @@ export const EVENT_CATALOGUE = {
     description: 'A transaction failed. It did not take effect.',
     data: { ...transactionData, error: 'A contract was used up already.', code: 'contract_archived' },
   },
+  'token.received': {
+    description: 'A wallet received tokens, on a ledger whose tokens are followed.',
+    data: {
+      walletId: wallet,
+      userId: user,
+      partyId: party,
+      ledger: 'canton',
+      instrument: { admin: `dso::1220${'d5'.repeat(32)}`, id: 'Amulet' },
+      amount: '12.5',
+      updateId: `1220${'ab'.repeat(32)}`,
+      offset: 42,
+      recordedAt: at,
+    },
+  },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },
   'key_share.retrieved': { description: 'A key share was read.', data: shareData },
   'key_share.deleted': {

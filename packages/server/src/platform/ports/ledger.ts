@@ -1,5 +1,6 @@
 import type { Db, Sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
+import type { Tokens } from './tokens.ts'
 
 /**
  * A value as JSON has it. Numbers are strings, so that none loses digits: amounts, numerics and 64-bit integers; times, parties
@@ -276,6 +277,8 @@ export interface Ledger {
     cursor: string | null,
     limit: number,
   ): Promise<{ updates: Update[]; cursor: string | null }>
+  /** For ledgers whose tokens can be followed. */
+  tokens?: Tokens
   /** @throws Error while it cannot be reached */
   health(db: Db): Promise<void>
 }

@@ -29,6 +29,7 @@ import { asking, asLedgerError, codeIn, isNever, ledgerCode } from './refusals.t
 import { completed, requireContext } from './registry.ts'
 import type { CantonSettings } from './settings.ts'
 import { signatureBody } from './signature-body.ts'
+import { createTokenReader } from './token-updates.ts'
 
 /** For how long a participant refuses a second submission of a command; longer than any transaction can happen. */
 const DEDUPLICATION_SECONDS = 3_600
@@ -197,6 +198,7 @@ export function createCantonLedger(
   { keys, now, egress }: { keys: KeyProvider; now: () => Date; egress: Egress },
 ): Ledger {
   const parts: Parts = { settings, participant: createParticipant(settings), now, egress }
+  const tokens = createTokenReader(parts)
   return {
     name: settings.name,
     transactional: false,
@@ -214,6 +216,7 @@ export function createCantonLedger(
     getTransaction: async (_, __, { prepared }) =>
       prepared === null ? { state: 'pending' } : outcomeOf(parts, prepared),
     query: (_, query) => queryContracts(parts, query),
+    ...(tokens && { tokens }),
     async health() {
       const { problem } = await inspectParticipant(settings, parts.participant)
       if (problem !== null) throw new Error(problem)

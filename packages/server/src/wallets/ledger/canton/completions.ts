@@ -10,7 +10,7 @@ const PAGES_MAX = 500
 /** How many offsets further back a completion is looked for before it is said that there is none. */
 const LOOK_BACK = 100_000
 
-const Offset = z.int().min(0)
+export const Offset = z.int().min(0)
 const RecordTime = z.object({ synchronizerId: z.string(), recordTime: z.iso.datetime() })
 const Completion = z.object({
   commandId: z.string(),
@@ -22,7 +22,7 @@ const Completion = z.object({
   status: z.object({ code: z.int(), message: z.string() }).nullish(),
   synchronizerTime: RecordTime,
 })
-const Checkpoint = z.object({ offset: Offset, synchronizerTimes: z.array(RecordTime).nullish() })
+export const Checkpoint = z.object({ offset: Offset, synchronizerTimes: z.array(RecordTime).nullish() })
 const Entry = z.object({
   completionResponse: z.union([
     z.object({ Completion: z.object({ value: Completion }) }),

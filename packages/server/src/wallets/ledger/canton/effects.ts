@@ -109,9 +109,13 @@ const symbolOf = ({ symbol }: CantonAsset, contract: Json) =>
   typeof symbol === 'string' ? textAt(contract, symbol) : symbol.is
 
 /** Numerics come with all decimals of their type, which may be more than amounts have, or a point at the end. */
+export const shortestNumeric = (text: string): string => (text.includes('.') ? text.replace(/\.?0*$/, '') : text)
+
 function unitsOf(text: string): bigint {
-  const shortest = text.includes('.') ? text.replace(/\.?0*$/, '') : text
-  return parseAmount(shortest) ?? refuse('has a holding whose amount is not a positive number of at most ten decimals')
+  return (
+    parseAmount(shortestNumeric(text)) ??
+    refuse('has a holding whose amount is not a positive number of at most ten decimals')
+  )
 }
 
 /** What a transaction moves of the assets that the settings name. @throws LedgerError prepared_invalid */

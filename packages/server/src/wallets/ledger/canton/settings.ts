@@ -50,6 +50,8 @@ const Asset = z.strictObject({
 })
 
 const Tokens = z.strictObject({
+  /** Without it, holdings are not followed. */
+  holding: TemplateId.optional(),
   transferFactory: TemplateId,
   transferInstruction: TemplateId,
   registries: z
