@@ -112,6 +112,8 @@ export interface ApiErrors {
   event_type_limit_reached: 409
   /** No event type has this name. Create it with POST /event-types. */
   event_type_unknown: 404
+  /** Users of this app cannot sign in with this type of wallet. Add it to externalWallets.types of the app. */
+  external_wallets_disabled: 404
   /** This guest session has ended. */
   guest_expired: 410
   /** The holdings of this wallet cannot be listed: its ledger is not followed. */
@@ -122,7 +124,7 @@ export interface ApiErrors {
   idempotency_in_progress: 409
   /** A user can have at most 50 identities. Unlink one first. */
   identity_limit: 409
-  /** No user has this identity, and this issuer does not create users. A user can link it while they are signed in. */
+  /** No user has this identity, and it does not create one. A user can link it while they are signed in. */
   identity_unknown: 403
   /** This API key's scopes do not allow this call. */
   insufficient_scope: 403
@@ -284,6 +286,8 @@ export interface ApiErrors {
   wallet_not_found: 404
   /** This wallet is not on its ledger yet. Wait for the event wallet.ready, then try again. */
   wallet_not_ready: 409
+  /** This signature is not one of this message by this key. Request a new challenge. */
+  wallet_signature_invalid: 401
   /** This webhook is disabled. Set its status to active first. */
   webhook_disabled: 409
   /** The tenant or the subscriber has the maximum number of webhooks. Delete one first. */

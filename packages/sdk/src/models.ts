@@ -30,6 +30,8 @@ export type Issuer = Schemas['Issuer']
 export type Provider = Schemas['Provider']
 /** Where to send a browser that signs in with a provider. */
 export type ProviderStart = Schemas['ProviderStart']
+/** What an external wallet is asked to sign. */
+export type ExternalWalletChallenge = Schemas['ExternalWalletChallenge']
 /** An account elsewhere that signs a user in. */
 export type Identity = Schemas['Identity']
 /** Somebody who uses the tenant's dashboard. */

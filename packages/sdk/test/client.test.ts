@@ -15,7 +15,7 @@ import type { Page } from '../src/paging.ts'
 import { useBilling } from './billing.ts'
 import { newHolder, useApprovals, useDelegatedSessions, useOwnKey, useTemplates, useWallets } from './delegating.ts'
 import { useCustomDomains } from './domains.ts'
-import { useProviders } from './providers.ts'
+import { useExternalWallets, useProviders } from './providers.ts'
 import { useKeyShares, useSharedKeys } from './sharing.ts'
 import {
   useEmail,
@@ -242,6 +242,7 @@ describe('every method works against the server', () => {
     await useMessenger(tenant, client)
     await useIssuers(service, tenant, client, clientOf)
     await useProviders(service, tenant, client, clientOf)
+    await useExternalWallets(tenant, client, clientOf)
     await useEmail(service, tenant, client, clientOf)
     await useGuestsAndMfa(client, clientOf)
   })

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { expect } from 'vitest'
 import { startFakeProvider } from '../../server/src/identity/providers/provider.fixture.ts'
 import type { Service, Tenant } from '../../server/test/harness/harness.ts'
@@ -35,4 +35,21 @@ export async function useProviders(
   expect(linked).toMatchObject({ provider: 'oidc', issuer: login.issuer, subject: 'lovelace' })
   expect((await providers.remove(tenant.appId, id)).id).toBe(id)
   await login.close()
+}
+
+/** Signs in with one Ed25519 key outside of Halfkey, and links another. */
+export async function useExternalWallets(tenant: Tenant, client: HalfkeyClient, clientOf: ClientOf): Promise<void> {
+  const origin = 'https://shop.example.com'
+  await client.apps.update(tenant.appId, { allowedOrigins: [origin], externalWallets: { types: ['ed25519'] } })
+  const answered = async (by: HalfkeyClient, purpose: 'sign_in' | 'link') => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const hex = Buffer.from(String(publicKey.export({ format: 'jwk' }).x), 'base64url').toString('hex')
+    const asked = await by.auth.wallets.start({ type: 'ed25519', publicKey: hex, origin, purpose })
+    const signature = sign(null, Buffer.from(asked.message), privateKey).toString('hex')
+    return { challengeId: asked.challengeId, signature }
+  }
+  const signedIn = await client.auth.wallets.verify(await answered(client, 'sign_in'))
+  expect(signedIn.isNewUser).toBe(true)
+  const mine = clientOf(signedIn.accessToken)
+  expect(await mine.auth.wallets.link(await answered(mine, 'link'))).toMatchObject({ provider: 'ed25519' })
 }

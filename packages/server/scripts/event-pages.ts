@@ -16,7 +16,7 @@ export const WHEN: Record<EventType, string> = {
   'user.recovery_completed':
     'By `POST /auth/passkey/register-verify` with the challenge of a recovery, together with `passkey.registered`.',
   'user.signed_in':
-    'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
+    'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`) an external wallet (`wallet`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
   'wallet.created': 'When a wallet is recorded, whatever its custody.',
   'wallet.ready': 'When its party is on the ledger: on the embedded ledger together with `wallet.created`.',
   'wallet.signature_required':
@@ -30,7 +30,7 @@ export const WHEN: Record<EventType, string> = {
   'passkey.registered': 'At sign-up with a passkey, and when a user adds one.',
   'passkey.removed': 'By `DELETE /auth/passkeys/:id`. Erasing a user tells `user.deleted` instead.',
   'identity.linked':
-    'By `POST /auth/identities` and `POST /auth/providers/:id/link`, and together with `user.created` when the first token of an issuer or the first sign-in by a provider creates a user. `issuer` is null for a messenger.',
+    'By `POST /auth/identities`, `POST /auth/providers/:id/link` and `POST /auth/wallet/link`, and together with `user.created` when the first token of an issuer or the first sign-in by a provider or an external wallet creates a user. `issuer` is null for a messenger and an external wallet.',
   'identity.unlinked': 'By `DELETE /auth/identities/:id`. Erasing a user tells `user.deleted` instead.',
   'session.revoked': 'By a log-out, `DELETE /auth/sessions/:id`, a suspension, or a code that was exchanged twice.',
   'session.reuse_detected':

@@ -12,6 +12,7 @@ import { webhookSlice } from './delivery/webhooks/slice.ts'
 import { emailRecoverySlice } from './identity/email-recovery/slice.ts'
 import { emailSignInSlice } from './identity/email-sign-in/slice.ts'
 import { emailSlice } from './identity/emails/slice.ts'
+import { externalWalletSlice } from './identity/external-wallets/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
 import { identitySlice } from './identity/identities/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
@@ -79,6 +80,7 @@ const slices: readonly Slice[] = [
   messengerSlice,
   identitySlice,
   providerSlice,
+  externalWalletSlice,
   emailSignInSlice,
   emailRecoverySlice,
   emailSlice,
@@ -155,7 +157,7 @@ export const plainRoutes: readonly PlainRoute[] = [
 
 /** What the hosted pages need of the API. */
 const SIGN_IN_PAGE_CALLS =
-  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?|GET \/approvals\/:id|POST \/approvals\/:id\/(approve|deny))$/
+  /^(\w+ \/auth\/(passkey|passkeys|messenger|email|providers|wallet|exchange|identities|sessions|refresh|logout)(\/.*)?|\w+ \/mfa(\/.*)?|POST \/guests(\/:id\/convert)?|GET \/approvals\/:id|POST \/approvals\/:id\/(approve|deny))$/
 
 /** What its page of the user's wallet needs besides. */
 const WALLET_PAGE_CALLS = new Set([

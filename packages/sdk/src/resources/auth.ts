@@ -3,6 +3,7 @@ import type {
   Email,
   EmailChallenge,
   EmailRecovery,
+  ExternalWalletChallenge,
   Identity,
   LoggedOut,
   LoginChallenge,
@@ -128,6 +129,25 @@ function providersOf({ one }: Calls) {
   }
 }
 
+function walletsOf({ one }: Calls) {
+  return {
+    /**
+     * Asks for the text that an external wallet signs, whether a user has its key or not. With `purpose: 'link'`, the signature is
+     * for `link`. Scope `auth:write`. @throws external_wallets_disabled
+     */
+    start: (body: Body<'/auth/wallet/start', 'post'>, options?: RequestOptions): Promise<ExternalWalletChallenge> =>
+      one('post', '/auth/wallet/start', { body }, options),
+
+    /** Signs in with the signature. Scope `auth:write`. @throws wallet_signature_invalid, challenge_expired, identity_unknown, user_suspended */
+    verify: (body: Body<'/auth/wallet/verify', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
+      one('post', '/auth/wallet/verify', { body }, options),
+
+    /** Makes the key a way to sign in of the current user. @throws wallet_signature_invalid, challenge_expired, already_exists, stronger_sign_in_required, mfa_required */
+    link: (body: Body<'/auth/wallet/link', 'post'>, options?: RequestOptions): Promise<Identity> =>
+      one('post', '/auth/wallet/link', { body }, options),
+  }
+}
+
 function emailOf({ one, list }: Calls) {
   return {
     /**
@@ -183,6 +203,7 @@ export function authOf(calls: Calls) {
     email: emailOf(calls),
     identities: identitiesOf(calls),
     providers: providersOf(calls),
+    wallets: walletsOf(calls),
     sessions: {
       /** Lists the current user's live sessions, newest first. */
       list: (query?: Query<'/auth/sessions', 'get'>, options?: RequestOptions): List<Session> =>

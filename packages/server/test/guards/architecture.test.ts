@@ -61,6 +61,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
     'tenancy/apps',
   ],
   'identity/emails': ['tenancy/apps'],
+  'identity/external-wallets': ['identity/identities', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/guests': ['identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/foreign-tokens': ['tenancy/apps'],
   'identity/identities': ['identity/foreign-tokens', 'identity/sessions', 'identity/users', 'tenancy/apps'],

@@ -105,7 +105,7 @@ const LISTED = 'a record says which rows of others belong to it: `halfkey record
 const FOREIGN_READS: Record<string, string> = {
   'app_issuers ← identity/identities': 'an identity of an issuer that is not trusted is no way in',
   'app_providers ← identity/identities': 'an account at a provider that the app has no more is no way in',
-  'apps ← identity/identities': 'an address is no way in where sign-in by email is off',
+  'apps ← identity/identities': 'an address or external wallet is no way in where the app has no such sign-in',
   'apps ← identity/passkeys': ONE_STATEMENT,
   'apps ← identity/sessions': ONE_STATEMENT,
   'apps ← operations/dashboard': 'a member chooses among their apps',

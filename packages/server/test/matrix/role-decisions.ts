@@ -187,6 +187,9 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     POST /auth/providers/:id/start
     POST /auth/providers/:id/token
     POST /auth/providers/:id/link
+    POST /auth/wallet/start
+    POST /auth/wallet/verify
+    POST /auth/wallet/link
     POST /auth/email/start
     POST /auth/email/verify
     POST /auth/email/link

@@ -176,6 +176,9 @@ export const EXTENSIONS = table(`
   POST   /auth/providers/:id/start                  auth:write        200
   POST   /auth/providers/:id/token                  auth:write        200
   POST   /auth/providers/:id/link                   users:act_as      201
+  POST   /auth/wallet/start                         auth:write        200
+  POST   /auth/wallet/verify                        auth:write        200
+  POST   /auth/wallet/link                          users:act_as      201
   GET    /emails                                    emails:read       200
   GET    /event-types                               event_types:read  200
   POST   /event-types                               event_types:write 201

@@ -38,7 +38,8 @@ function Totals({ totals }: { totals: Analytics['totals'] }) {
         totals.signIns.messenger +
         totals.signIns.email +
         totals.signIns.exchange +
-        totals.signIns.provider,
+        totals.signIns.provider +
+        totals.signIns.wallet,
     ],
     ['Wallets created', totals.walletsCreated],
     ['Transactions completed', totals.transactionsCompleted],

@@ -66,6 +66,11 @@ export const CHARTS: readonly Chart[] = [
         ['sign-in with a provider', 'sign-ins with a provider'],
         days.map((day) => day.signIns.provider),
       ),
+      line(
+        'With an external wallet',
+        ['sign-in with an external wallet', 'sign-ins with an external wallet'],
+        days.map((day) => day.signIns.wallet),
+      ),
     ],
   },
   {
@@ -154,6 +159,7 @@ export function toCsv(days: Day[]): string {
     signInsEmail: signIns.email,
     signInsExchange: signIns.exchange,
     signInsProvider: signIns.provider,
+    signInsWallet: signIns.wallet,
   }))
   const names = Object.keys(flat[0] ?? {}) as (keyof (typeof flat)[number])[]
   return [names.join(','), ...flat.map((day) => names.map((name) => day[name]).join(','))].join('\r\n')

@@ -17,7 +17,12 @@ const SHOWN = ['Users', 'Sign-ins', 'Transactions', 'Webhook deliveries']
 
 function Today({ today, yesterday }: { today: Day; yesterday: Day | undefined }) {
   const signIns = (day: Day) =>
-    day.signIns.passkey + day.signIns.messenger + day.signIns.email + day.signIns.exchange + day.signIns.provider
+    day.signIns.passkey +
+    day.signIns.messenger +
+    day.signIns.email +
+    day.signIns.exchange +
+    day.signIns.provider +
+    day.signIns.wallet
   const figures: [string, (day: Day) => number][] = [
     ['New users today', (day) => day.newUsers],
     ['Sign-ins today', signIns],

@@ -8,6 +8,7 @@ const METHODS: Record<string, string> = {
   email: 'email',
   exchange: 'own login',
   provider: 'provider',
+  wallet: 'external wallet',
 }
 
 /** How a user signed in, in words. `user` (they were verified, RFC 8176) goes without saying. */

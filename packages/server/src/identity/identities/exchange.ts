@@ -6,7 +6,7 @@ import { type ForeignToken, prepareForeignToken, verifyForeignToken } from '../f
 import type { SignedIn } from '../users/schema.ts'
 import type { ExchangeToken } from './schema.ts'
 import type { Account } from './store.ts'
-import { signInVouched } from './vouched.ts'
+import { signInVouched, tokenOnce } from './vouched.ts'
 
 /** The account that a token is about. Another issuer's same subject is another account. */
 export const accountOf = (tenantId: Id<'ten'>, appId: Id<'app'>, { issuer, subject }: ForeignToken): Account => ({
@@ -40,7 +40,7 @@ export async function exchangeToken(deps: Deps, call: Call, input: ExchangeToken
     email: token.email,
     name: token.name,
     mfaAt: token.mfaAt,
-    use: token.use,
+    use: token.use && tokenOnce(token.use),
     creates: token.issuer.jit === 'create',
     method: 'exchange',
   })

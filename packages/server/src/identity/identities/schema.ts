@@ -23,17 +23,20 @@ export const Identity = z
     id: z.string().meta({ example: 'idn_01jb2m7x9kq4t8v6w0r3s5y1zs' }),
     userId: z.string(),
     appId: z.string(),
-    provider: z.enum(['telegram', 'email', 'issuer', 'oidc']).meta({
+    provider: z.enum(['telegram', 'email', 'issuer', 'oidc', 'eip4361', 'ed25519']).meta({
       description:
-        'What shows who the user is: an account of the messenger, an email address, a token of an issuer that the app trusts, or an account at a sign-in provider of the app (`oidc`; GitHub counts as one).',
+        'What shows who the user is: an account of the messenger, an email address, a token of an issuer that the app trusts, an account at a sign-in provider of the app (`oidc`; GitHub counts as one), or a key of an external wallet: an Ethereum account (`eip4361`) or an Ed25519 key (`ed25519`).',
     }),
     issuer: z.string().nullable().meta({
-      description: 'The `iss` of its tokens, or the address of GitHub; null for a messenger and an email address.',
+      description:
+        'The `iss` of its tokens, or the address of GitHub; null for a messenger, an email address and an external wallet.',
       example: 'https://login.example.com/',
     }),
-    subject: z
-      .string()
-      .meta({ description: 'What identifies the user there.', example: 'auth0|5f7c8ec7c33c6c004bbafe82' }),
+    subject: z.string().meta({
+      description:
+        'What identifies the user there. Of an external wallet the address with its checksum (EIP-55), or the public key in hexadecimal.',
+      example: 'auth0|5f7c8ec7c33c6c004bbafe82',
+    }),
     username: z.string().nullable(),
     createdAt: Time,
   })

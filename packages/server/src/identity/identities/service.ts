@@ -14,7 +14,7 @@ export { addIdentity, tell } from './add.ts'
 export { IDENTITY_ERRORS } from './errors.ts'
 export { attachAccount } from './link.ts'
 export { type Account, findUserOf, findWaysIn, lockAccount, removeAccount, type WaysIn } from './store.ts'
-export { signInVouched } from './vouched.ts'
+export { signInVouched, tokenOnce } from './vouched.ts'
 
 /** A page of the current user's identities, newest first. */
 export async function listIdentities(

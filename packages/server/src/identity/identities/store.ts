@@ -16,7 +16,7 @@ export interface Account {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   provider: Identity['provider']
-  /** In whose name space the subject is; empty for a messenger and for email addresses. */
+  /** In whose name space the subject is; empty for a messenger, for email addresses and for external wallets. */
   issuer: string
   subject: string
 }
@@ -161,7 +161,11 @@ export async function deleteIdentity(
 const addressWorks = sql`exists (
   select from users o where o.tenant_id = i.tenant_id and o.id = i.user_id and o.email_key = i.subject and o.email_verified)`
 
-/** Neither does an identity of an issuer or provider that is refused, nor an address where sign-in by email is off. */
+const walletWorks = sql`exists (
+  select from apps a
+  where a.tenant_id = i.tenant_id and a.id = i.app_id and a.external_wallets -> 'types' @> to_jsonb(i.provider))`
+
+/** Neither does an identity of an issuer or provider that is refused, nor an address or a wallet where the app has no such sign-in. */
 const worksNow = sql`
   case i.provider
     when 'issuer' then exists (
@@ -172,6 +176,8 @@ const worksNow = sql`
       where p.tenant_id = i.tenant_id and p.app_id = i.app_id and p.issuer = i.issuer and p.jit <> 'refuse')
     when 'email' then ${addressWorks} and exists (
       select from apps a where a.tenant_id = i.tenant_id and a.id = i.app_id and (a.email ->> 'enabled')::boolean)
+    when 'eip4361' then ${walletWorks}
+    when 'ed25519' then ${walletWorks}
     else true end`
 
 /** How many ways to sign in a user has at present: passkeys, and identities that work. */
@@ -194,6 +200,8 @@ export interface WaysIn {
   issuers: string[]
   messenger: boolean
   email: boolean
+  /** Whether the key of an external wallet signs the user in. */
+  externalWallet: boolean
   /** How long a recovery by email waits, in hours; null if the app has none. */
   recoveryHours: number | null
   passkeys: number
@@ -210,6 +218,10 @@ export function findWaysIn(db: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Prom
       exists (
         select from identities i
         where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider = 'email' and ${worksNow}) as email,
+      exists (
+        select from identities i
+        where i.tenant_id = u.tenant_id and i.user_id = u.id and i.provider in ('eip4361', 'ed25519')
+          and ${worksNow}) as "externalWallet",
       (select (a.email_recovery ->> 'waitHours')::int from apps a
         where a.tenant_id = u.tenant_id and a.id = u.app_id and (a.email_recovery ->> 'enabled')::boolean) as "recoveryHours",
       (select count(*)::int from passkeys p where p.tenant_id = u.tenant_id and p.user_id = u.id) as passkeys,

@@ -1,4 +1,4 @@
-import type { Db } from '../../platform/db/db.ts'
+import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { HttpError } from '../../platform/http/errors.ts'
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
@@ -12,6 +12,16 @@ import { addIdentity, tell } from './add.ts'
 import { fail } from './errors.ts'
 import * as store from './store.ts'
 
+/** What a sign-in uses up, in the statement that begins its session. */
+export interface OnceOnly {
+  once: { writes: Sql; holds: Sql }
+  /** The refusal if it was used up before. */
+  spent(): HttpError
+}
+
+/** The same for a token. */
+export const tokenOnce = (use: TokenUse): OnceOnly => ({ once: tokenUsed(use), spent: () => tokenInvalid('used') })
+
 /** An account elsewhere that has just been shown, and what is said of its owner. */
 export interface Vouched {
   account: store.Account
@@ -23,13 +33,13 @@ export interface Vouched {
   /** When a second factor was verified elsewhere; null if nobody says so. */
   mfaAt: Date | null
   /** What is used up by this sign-in; null if nothing is. */
-  use: TokenUse | null
+  use: OnceOnly | null
   /** Whether an account that is nobody's makes a user. */
   creates: boolean
-  method: 'exchange' | 'provider'
+  method: 'exchange' | 'provider' | 'wallet'
 }
 
-/** Begins the session of a known user. @throws user_suspended, guest_expired, token_invalid (used already) */
+/** Begins the session of a known user. @throws user_suspended, guest_expired, and the refusal of `use` */
 async function begin(
   deps: Deps,
   call: Call,
@@ -52,9 +62,9 @@ async function begin(
     ...call,
   }
   // The statement that begins the session uses up the token: of parallel calls with one token, one has a session.
-  const using = use === null ? undefined : { first: tokenUsed(use) }
+  const using = use === null ? undefined : { first: use.once }
   const begun = await startSessionWith({ ...deps, now: () => now }, session, using)
-  if (begun.tokens === null) throw begun.firstHeld ? fail('user_suspended') : tokenInvalid('used')
+  if (begun.tokens === null) throw begun.firstHeld || use === null ? fail('user_suspended') : use.spent()
   return { user: { ...user, lastSeenAt: now.toISOString() }, isNewUser, ...begun.tokens }
 }
 
@@ -91,8 +101,8 @@ async function create(tx: Db, deps: Deps, call: Call, shown: Vouched): Promise<S
 
 /**
  * Signs in the user whose identity an account is. Users are found by the account, and by nothing else. The session is weak.
- * @throws identity_unknown, user_suspended, guest_expired, token_invalid (used already), quota_exceeded, already_exists
- * (another user took the email at this moment), rate_limited
+ * @throws identity_unknown, user_suspended, guest_expired, quota_exceeded, already_exists (another user took the
+ * email at this moment), rate_limited, and the refusal of `use` if it was used up before
  */
 export async function signInVouched(deps: Deps, call: Call, shown: Vouched): Promise<SignedIn> {
   const { account, method, creates } = shown

@@ -3,7 +3,7 @@ import { readRecordPage } from '../../platform/db/page.ts'
 import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { challengeTaken } from '../../platform/security/challenges.ts'
+import { challengeOnce } from '../../platform/security/challenges.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
 import {
   readJoined,
@@ -318,7 +318,7 @@ export function countedUse(
         and (sign_count < ${use.signCount}::bigint or (sign_count = 0 and ${use.signCount}::bigint = 0))
       returning 1)`
   return {
-    first: { writes: challengeTaken(of, use.at), holds: sql`exists (select from taken)` },
+    first: challengeOnce(of, use.at),
     second: { writes: counted, holds: sql`exists (select from counted)` },
   }
 }

@@ -14,7 +14,7 @@ import {
   tokenInvalid,
   verifyIdToken,
 } from '../foreign-tokens/service.ts'
-import { signInVouched } from '../identities/service.ts'
+import { signInVouched, tokenOnce } from '../identities/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { accountOfClaims, type ShownAccount, sourceOf } from './account.ts'
 import { ProviderFailed } from './client/egress-fetch.ts'
@@ -124,7 +124,7 @@ export async function signInWithToken(deps: Deps, call: Call, id: string, input:
   const { row, shown, use } = await accountOfToken(deps, await appOf(deps, call.caller, input), id, input)
   try {
     const creates = row.jit === 'create'
-    return await signInVouched(deps, call, { ...shown, mfaAt: null, use, creates, method: 'provider' })
+    return await signInVouched(deps, call, { ...shown, mfaAt: null, use: tokenOnce(use), creates, method: 'provider' })
   } catch (error) {
     throw named(error)
   }

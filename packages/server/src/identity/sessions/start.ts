@@ -14,12 +14,12 @@ export interface SignIn extends Call {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   userId: Id<'usr'>
-  /** Authentication methods (RFC 8176), and `guest`, `messenger`, `email`, `exchange`, `provider`. */
+  /** Authentication methods (RFC 8176), and `guest`, `messenger`, `email`, `exchange`, `provider`, `wallet`. */
   amr: string[]
   /** The sign-in method in events and analytics. Null if a guest starts, which is not a sign-in of a user. */
-  method: 'passkey' | 'messenger' | 'email' | 'exchange' | 'provider' | null
+  method: 'passkey' | 'messenger' | 'email' | 'exchange' | 'provider' | 'wallet' | null
   /**
-   * Set if somebody else vouched for the user, such as an issuer or who runs their mailbox: the session is weak until the user shows a passkey or a second factor.
+   * Set if somebody else vouched for the user, such as an issuer or who runs their mailbox, or if what they showed may be another page's doing: the session is weak until the user shows a passkey or a second factor.
    * `mfaAt`: when they verified a second factor of their own; null if they do not say so.
    */
   vouched?: { mfaAt: Date | null }

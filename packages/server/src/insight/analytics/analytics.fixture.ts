@@ -5,7 +5,7 @@ import type { Analytics, Counts } from './schema.ts'
 export const zeros: Counts = {
   newUsers: 0,
   activeUsers: 0,
-  signIns: { passkey: 0, messenger: 0, email: 0, exchange: 0, provider: 0 },
+  signIns: { passkey: 0, messenger: 0, email: 0, exchange: 0, provider: 0, wallet: 0 },
   guests: 0,
   guestsConverted: 0,
   walletsCreated: 0,
@@ -43,6 +43,7 @@ export async function recounted(service: Pick<Service, 'sql'>, { tenantId }: Pic
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'email')::int as email,
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'exchange')::int as exchange,
        count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'provider')::int as provider,
+       count(*) filter (where type = 'user.signed_in' and data ->> 'method' = 'wallet')::int as wallet,
        count(*) filter (where type = 'guest.created')::int as guests,
        count(*) filter (where type = 'guest.converted')::int as "guestsConverted",
        count(*) filter (where type = 'wallet.created')::int as "walletsCreated",
@@ -53,6 +54,6 @@ export async function recounted(service: Pick<Service, 'sql'>, { tenantId }: Pic
      from e`,
     [tenantId],
   )
-  const { passkey = 0, messenger = 0, email = 0, exchange = 0, provider = 0, ...counts } = row ?? {}
-  return { ...counts, signIns: { passkey, messenger, email, exchange, provider } }
+  const { passkey = 0, messenger = 0, email = 0, exchange = 0, provider = 0, wallet = 0, ...counts } = row ?? {}
+  return { ...counts, signIns: { passkey, messenger, email, exchange, provider, wallet } }
 }

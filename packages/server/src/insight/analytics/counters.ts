@@ -12,6 +12,7 @@ export const COUNTERS = [
   'sign_ins_email',
   'sign_ins_exchange',
   'sign_ins_provider',
+  'sign_ins_wallet',
   'guests',
   'guests_converted',
   'wallets_created',
@@ -117,6 +118,7 @@ export function countEvent(counts: Gathered, tenantId: Id<'ten'>, event: Counted
   if (method === 'email') counts.add(tenantId, appId, day, 'sign_ins_email', 1)
   if (method === 'exchange') counts.add(tenantId, appId, day, 'sign_ins_exchange', 1)
   if (method === 'provider') counts.add(tenantId, appId, day, 'sign_ins_provider', 1)
+  if (method === 'wallet') counts.add(tenantId, appId, day, 'sign_ins_wallet', 1)
   // Every user belongs to an app.
   if (appId === null) return []
   const users = new Set([event.actor, data.userId].filter((id) => typeof id === 'string' && id.startsWith('usr_')))

@@ -24,6 +24,7 @@ const COUNTS = {
     email: Count('Sign-ins with a code sent by email.', 40),
     exchange: Count('Sign-ins with a token of a trusted issuer.', 25),
     provider: Count('Sign-ins with an account at a sign-in provider.', 20),
+    wallet: Count('Sign-ins with an external wallet.', 10),
   }),
   guests: Count('Guest sessions that started.', 31),
   guestsConverted: Count('Guests that became users.', 4),

@@ -14,6 +14,7 @@ const toCounts = (row: Record<Counter, number>): Counts => ({
     email: row.sign_ins_email,
     exchange: row.sign_ins_exchange,
     provider: row.sign_ins_provider,
+    wallet: row.sign_ins_wallet,
   },
   guests: row.guests,
   guestsConverted: row.guests_converted,

@@ -129,7 +129,7 @@ export async function clearEventCounts(tx: Db, tenantId: Id<'ten'>, day: Day): P
   await tx.run(sql`
     with held as materialized (
       select app_id from analytics_daily where tenant_id = ${tenantId} and day = ${day}::date order by app_id for update)
-    update analytics_daily a set new_users = 0, active_users = 0, sign_ins_passkey = 0, sign_ins_messenger = 0, sign_ins_email = 0, sign_ins_exchange = 0, sign_ins_provider = 0, guests = 0,
+    update analytics_daily a set new_users = 0, active_users = 0, sign_ins_passkey = 0, sign_ins_messenger = 0, sign_ins_email = 0, sign_ins_exchange = 0, sign_ins_provider = 0, sign_ins_wallet = 0, guests = 0,
       guests_converted = 0, wallets_created = 0, transactions_completed = 0, transactions_failed = 0
     from held h where a.tenant_id = ${tenantId} and a.app_id = h.app_id and a.day = ${day}::date`)
 }

@@ -74,8 +74,16 @@ function signersOf(wallet: WalletRow, rows: readonly ShareRow[], deleted: readon
 
 type CanSignIn = WalletCustody['canSignIn'][number]
 
-/** Who could sign in as the user. What an issuer or a mailbox vouches for reaches no share where the account has something stronger. */
-function signInsOf({ issuers, messenger, email, recoveryHours, passkeys, secondFactor }: WaysIn): CanSignIn[] {
+/** Who could sign in as the user. What an issuer, a mailbox or an external wallet vouches for reaches no share where the account has something stronger. */
+function signInsOf({
+  issuers,
+  messenger,
+  email,
+  externalWallet,
+  recoveryHours,
+  passkeys,
+  secondFactor,
+}: WaysIn): CanSignIn[] {
   const isStrong = passkeys > 0 || secondFactor
   const byIssuer = (issuer: string): CanSignIn => ({
     who: 'issuer',
@@ -88,6 +96,12 @@ function signInsOf({ issuers, messenger, email, recoveryHours, passkeys, secondF
     issuer: null,
     reachesKey: !isStrong,
     how: `A code sent to the user’s email address${isStrong ? ' and a passkey or the second factor' : ''}.`,
+  }
+  const byWallet: CanSignIn = {
+    who: 'external_wallet',
+    issuer: null,
+    reachesKey: !isStrong,
+    how: `A signature by the key of an external wallet of the user${isStrong ? ' and a passkey or the second factor' : ''}.`,
   }
   const isRecovered = email && recoveryHours !== null && passkeys > 0 && !secondFactor
   const byRecovery: CanSignIn = {
@@ -102,6 +116,7 @@ function signInsOf({ issuers, messenger, email, recoveryHours, passkeys, secondF
     ...(messenger ? [own('messenger', 'The account of the user at the messenger.')] : []),
     ...(email ? [byEmail] : []),
     ...(isRecovered ? [byRecovery] : []),
+    ...(externalWallet ? [byWallet] : []),
     ...issuers.map(byIssuer),
   ]
 }
@@ -110,6 +125,7 @@ const NO_WAYS: WaysIn = {
   issuers: [],
   messenger: false,
   email: false,
+  externalWallet: false,
   recoveryHours: null,
   passkeys: 0,
   secondFactor: false,

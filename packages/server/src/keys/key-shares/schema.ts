@@ -197,14 +197,14 @@ export const WalletCustody = z
     canSignIn: z
       .array(
         z.object({
-          who: z.enum(['passkey', 'messenger', 'email', 'email_recovery', 'issuer']),
+          who: z.enum(['passkey', 'messenger', 'email', 'email_recovery', 'external_wallet', 'issuer']),
           issuer: z.string().nullable().meta({
             description: 'The issuer whose tokens sign the user in.',
             example: 'https://login.example.com/',
           }),
           reachesKey: z.boolean().meta({
             description:
-              "Whether a session that begins like this may use the key's shares. False for an issuer and an email address if the account has a passkey or a second factor, which must then be shown too.",
+              "Whether a session that begins like this may use the key's shares. False for an issuer, an email address and an external wallet if the account has a passkey or a second factor, which must then be shown too.",
           }),
           how: z
             .string()
@@ -213,7 +213,7 @@ export const WalletCustody = z
       )
       .meta({
         description:
-          'Who could sign in as the user at present. An issuer could do so without the user, because it makes the tokens. So could whoever reads the mailbox of an email address.',
+          'Who could sign in as the user at present. An issuer could do so without the user, because it makes the tokens. So could whoever reads the mailbox of an email address, or has the key of an external wallet.',
       }),
     serviceAlone: z.boolean().meta({ description: 'Whether the service can open enough shares to sign alone.' }),
     userAlone: z

@@ -57,9 +57,17 @@ const ADDED: ReadonlySet<string> = new Set([
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */
 const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider'],
+  analytics_daily: ['sign_ins_email', 'sign_ins_exchange', 'sign_ins_provider', 'sign_ins_wallet'],
   api_keys: ['created_by'],
-  apps: ['address_book', 'branding', 'budgets', 'email', 'email_recovery', 'email_webhook_secret_sealed'],
+  apps: [
+    'address_book',
+    'branding',
+    'budgets',
+    'email',
+    'email_recovery',
+    'email_webhook_secret_sealed',
+    'external_wallets',
+  ],
   attempts: ['shape'],
   delegated_sessions: ['jkt'],
   deliveries: ['ordering_key', 'place'],

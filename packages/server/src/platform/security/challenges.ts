@@ -27,6 +27,8 @@ export type ChallengeKind =
   | 'provider_start'
   | 'provider_return'
   | 'provider_link'
+  | 'wallet_sign_in'
+  | 'wallet_link'
 
 /** How long a challenge can be answered, unless it says otherwise. */
 export const CHALLENGE_MS = 5 * 60_000
@@ -132,12 +134,18 @@ export async function endChallenge(tx: Db, tenantId: Id<'ten'>, id: Id<'chl'>, n
 }
 
 /** A `with` part, `taken`, that uses up a challenge; empty where it was used before. */
-export function challengeTaken(of: { tenantId: Id<'ten'>; challengeId: Id<'chl'> }, at: Date): Sql {
+function challengeTaken(of: { tenantId: Id<'ten'>; challengeId: Id<'chl'> }, at: Date): Sql {
   return sql`
     taken as (
       update challenges set used_at = ${at}
       where tenant_id = ${of.tenantId} and id = ${of.challengeId} and used_at is null returning 1)`
 }
+
+/** The same with the condition that it was not used before. */
+export const challengeOnce = (of: { tenantId: Id<'ten'>; challengeId: Id<'chl'> }, at: Date) => ({
+  writes: challengeTaken(of, at),
+  holds: sql`exists (select from taken)`,
+})
 
 /** Deletes the challenges that know a user, that of their sign-up included. */
 export async function deleteChallengesOfUser(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {

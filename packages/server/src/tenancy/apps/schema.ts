@@ -8,6 +8,10 @@ const URL_CHARS_MAX = 2048
 
 const expected = (text: string) => ({ 'x-expected': text })
 
+/** Keys of external wallets: of an Ethereum account (EIP-4361), or Ed25519. */
+export const WALLET_TYPES = ['eip4361', 'ed25519'] as const
+export type WalletType = (typeof WALLET_TYPES)[number]
+
 /** The languages of emails. */
 export const EMAIL_LANGUAGES = ['en', 'de'] as const
 
@@ -151,6 +155,33 @@ const EmailRecovery = {
     }),
 }
 
+const CHAINS_MAX = 50
+
+const ExternalWallets = {
+  types: z
+    .array(z.enum(WALLET_TYPES))
+    .max(WALLET_TYPES.length)
+    .meta({
+      description:
+        'Which keys of external wallets sign users in: that of an Ethereum account (`eip4361`), or an Ed25519 key (`ed25519`). Empty: none.',
+      example: ['eip4361'],
+      uniqueItems: true,
+      ...expected('a list of different types: eip4361, ed25519'),
+    }),
+  signUp: z.boolean().meta({ description: 'Whether a key that no user has creates a user.' }),
+  chainIds: z
+    .array(z.int().min(1))
+    .min(1)
+    .max(CHAINS_MAX)
+    .meta({
+      description:
+        'The chains (EIP-155) that a message to sign may name, the default first. An account is the same user on all of them.',
+      example: [1],
+      uniqueItems: true,
+      ...expected(`a list of 1 to ${CHAINS_MAX} different chain ids`),
+    }),
+}
+
 const EmailWebhookSecret = z
   .string()
   .regex(/^whsec_[A-Za-z0-9+/]{32,128}={0,2}$/)
@@ -286,6 +317,7 @@ export const App = z
     emailRecovery: z.object(EmailRecovery),
     budgets: AppBudgets,
     addressBook: z.object({ coolingOffSeconds: CoolingOffSeconds }),
+    externalWallets: z.object(ExternalWallets),
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -328,6 +360,7 @@ const settings = {
     .optional(),
   budgets: AppBudgets.optional(),
   addressBook: z.strictObject({ coolingOffSeconds: CoolingOffSeconds.optional() }).optional(),
+  externalWallets: z.strictObject(ExternalWallets).partial().optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

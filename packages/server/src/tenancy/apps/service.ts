@@ -177,7 +177,15 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
 /** The settings of an app that signing in needs. */
 export type SignInSettings = Pick<
   App,
-  'id' | 'name' | 'allowedOrigins' | 'allowedRedirectUrls' | 'passkey' | 'messenger' | 'email' | 'emailRecovery'
+  | 'id'
+  | 'name'
+  | 'allowedOrigins'
+  | 'allowedRedirectUrls'
+  | 'passkey'
+  | 'messenger'
+  | 'email'
+  | 'emailRecovery'
+  | 'externalWallets'
 > & {
   /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null

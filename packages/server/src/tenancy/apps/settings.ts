@@ -35,6 +35,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     email_recovery: { enabled: false, waitHours: 72 },
     budgets: { limits: [] },
     address_book: { coolingOffSeconds: 86_400 },
+    external_wallets: { types: [], signUp: true, chainIds: [1] },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -146,6 +147,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     email_recovery: merged(before.email_recovery, input.emailRecovery),
     budgets: input.budgets === undefined ? before.budgets : { limits: input.budgets.map(budgetLimit) },
     address_book: merged(before.address_book, input.addressBook),
+    external_wallets: merged(before.external_wallets, input.externalWallets),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -173,6 +175,9 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
   }
   for (const key of ['enabled', 'waitHours'] as const)
     if (before.email_recovery[key] !== after.email_recovery[key]) fields.push(`emailRecovery.${key}`)
+  for (const key of ['types', 'signUp', 'chainIds'] as const)
+    if (!isDeepStrictEqual(before.external_wallets[key], after.external_wallets[key]))
+      fields.push(`externalWallets.${key}`)
   if (!isDeepStrictEqual(before.budgets, after.budgets)) fields.push('budgets')
   if (!isDeepStrictEqual(before.address_book, after.address_book)) fields.push('addressBook.coolingOffSeconds')
   if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')

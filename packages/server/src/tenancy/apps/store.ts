@@ -29,6 +29,7 @@ export interface AppRow extends Versioned {
   email_recovery: App['emailRecovery']
   budgets: { limits: BudgetLimit[] }
   address_book: App['addressBook']
+  external_wallets: App['externalWallets']
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -46,7 +47,7 @@ export function toApp(row: AppRow, publicHost: string): App {
   return wire(
     { ...row, passkey, messenger, email, branding, budgets: row.budgets.limits },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email email_recovery budgets
-    address_book branding metadata created_at updated_at`,
+    address_book external_wallets branding metadata created_at updated_at`,
   )
 }
 
@@ -105,7 +106,8 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: 
 export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed email_recovery budgets address_book branding metadata updated_at version mac`
+    email_webhook_secret_sealed email_recovery budgets address_book external_wallets branding metadata
+    updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))
 }

@@ -24,11 +24,13 @@ export const APP_RECORD = defineRecord({
     budgets: 'json',
     email_recovery: 'json',
     address_book: 'json',
+    external_wallets: 'json',
   },
   initial: {
     budgets: { limits: [] },
     email_recovery: { enabled: false, waitHours: 72 },
     address_book: { coolingOffSeconds: 86_400 },
+    external_wallets: { types: [], signUp: true, chainIds: [1] },
   },
   notAuthority: {
     name: 'shown only',
