@@ -34,7 +34,10 @@ function read(path: string): string | undefined {
     throw new Error(`HALFKEY_KEY_FILE cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   }
   try {
-    const { mode } = fstatSync(file)
+    const { mode, uid } = fstatSync(file)
+    // Who owns a file can read it: a session must not be bound to another user's key.
+    if (process.geteuid !== undefined && uid !== process.geteuid())
+      throw new Error('HALFKEY_KEY_FILE belongs to another user of this machine.')
     // Windows has no such mode.
     if (process.platform !== 'win32' && (mode & OTHERS) !== 0)
       throw new Error(
@@ -46,16 +49,22 @@ function read(path: string): string | undefined {
   }
 }
 
+/** As `readKeyFile`, after creating the file with mode 0600 if it is not there. */
+export async function createKeyFile(path: string): Promise<DelegateKey> {
+  if (read(path) === undefined) await create(path)
+  return readKeyFile(path)
+}
+
 /**
- * The delegate's key in a file, which is created at the first start with mode 0600.
- * @throws Error for a file that is not such a key or that others can read. The message holds nothing of its content
+ * The delegate's key in a file.
+ * @throws Error for no file, and for one that is not such a key or that others can read. The message holds nothing of its content
  */
 export async function readKeyFile(path: string): Promise<DelegateKey> {
-  let text = read(path)
-  if (text === undefined) {
-    await create(path)
-    text = read(path) ?? ''
-  }
+  const text = read(path)
+  if (text === undefined)
+    throw new Error(
+      `There is no key at HALFKEY_KEY_FILE (${path}). \`halfkey-mcp key\` creates one, for a new session.`,
+    )
   try {
     const { kty, crv, x, y, d } = JSON.parse(text)
     const publicKey = await crypto.subtle.importKey('jwk', { kty, crv, x, y }, P256, true, ['verify'])

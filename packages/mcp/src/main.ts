@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { createAgent } from './agent.ts'
 import { keyFileOf, readSettings, type Settings } from './config.ts'
-import { readKeyFile } from './key-file.ts'
+import { createKeyFile, readKeyFile } from './key-file.ts'
 import { createAgentServer } from './server.ts'
 
 /** The exit status for a wrong configuration (EX_CONFIG of sysexits.h). */
@@ -24,7 +24,7 @@ function serve({ baseUrl, token, delegateKey }: Settings): void {
 async function printKey(): Promise<void> {
   const path = keyFileOf(process.env)
   if (path === undefined) throw new Error('HALFKEY_KEY_FILE must be the path of the key file.')
-  process.stdout.write(`${JSON.stringify((await readKeyFile(path)).publicKey)}\n`)
+  process.stdout.write(`${JSON.stringify((await createKeyFile(path)).publicKey)}\n`)
 }
 
 async function main([command]: readonly string[]): Promise<void> {

@@ -1,5 +1,15 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -67,6 +77,26 @@ describe('halfkey-mcp key', () => {
     expect((await printKey({})).status).toBe(78)
     expect((await printKey({}, ['keys'])).status).toBe(78)
   })
+
+  test('alone creates the file: a server whose file is missing says so and does not start', async () => {
+    const path = join(folder, 'missing.json')
+    const settings = {
+      HALFKEY_URL: 'https://api.example.com',
+      HALFKEY_TOKEN: `dst_${'a'.repeat(49)}`,
+      HALFKEY_KEY_FILE: path,
+    }
+    const { status, said } = await printKey(settings, [])
+    expect([status, said]).toEqual([78, expect.stringContaining('halfkey-mcp key')])
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test.runIf(process.geteuid?.() === 0)('refuses a file of another user', async () => {
+    const path = join(folder, 'theirs.json')
+    await printKey({ HALFKEY_KEY_FILE: path })
+    chownSync(path, 65_534, 65_534)
+    const { status, out, said } = await printKey({ HALFKEY_KEY_FILE: path })
+    expect([status, out, said]).toEqual([78, '', expect.stringContaining('another user')])
+  })
 })
 
 describe('an agent whose session is bound to the key in its file', () => {
@@ -92,7 +122,9 @@ describe('an agent whose session is bound to the key in its file', () => {
     const { session, env } = await bound()
     const without = await connect({ env: envOf(service.url, session) })
     expect((await without.call('wallet_status')).text).toContain('dpop_proof_required')
-    const other = await connect({ env: { ...env, HALFKEY_KEY_FILE: join(folder, 'other.json') } })
+    const otherFile = join(folder, 'other.json')
+    await printKey({ HALFKEY_KEY_FILE: otherFile })
+    const other = await connect({ env: { ...env, HALFKEY_KEY_FILE: otherFile } })
     expect((await other.call('payment_send', pay('3'))).text).toContain('dpop_proof_invalid')
   })
 

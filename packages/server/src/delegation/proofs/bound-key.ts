@@ -2,7 +2,7 @@ import { fail, invalid } from '../../platform/http/errors.ts'
 import type { Delegate } from '../../platform/http/route.ts'
 import { equalSecrets } from '../../platform/security/crypto.ts'
 import { proofInvalid, proofRequired, tokenNotBound } from '../../platform/security/dpop/proof.ts'
-import { readPublicJwk, thumbprintOf } from '../../platform/security/dpop/public-jwk.ts'
+import { hasPrimeOrder, readPublicJwk, thumbprintOf } from '../../platform/security/dpop/public-jwk.ts'
 import type { CreateDelegatedSession } from '../schema.ts'
 import type { SessionRow } from '../store.ts'
 
@@ -15,7 +15,7 @@ export function thumbprintFor({ boundKey, serverExecute }: CreateDelegatedSessio
   if (serverExecute === true)
     throw invalid('serverExecute', 'Must be false or absent with boundKey: only the delegate executes then.')
   const read = readPublicJwk(boundKey)
-  if (read === null)
+  if (read === null || !hasPrimeOrder(read.jwk))
     throw invalid('boundKey', 'Must be a public Ed25519 or P-256 key as a JWK: kty, crv and x, for P-256 also y.')
   return thumbprintOf(read.jwk)
 }

@@ -11,7 +11,8 @@ interface Use {
 
 /**
  * Uses up a proof by the key of the token's session: of concurrent calls one is the first. A proof by another key is not stored,
- * so that nobody fills the table without the key. Undefined for a token of no session of the tenant.
+ * so that nobody fills the table without the key, and neither is one that could have been deleted again (`deleteExpired`), which counts as
+ * used. Undefined for a token of no session of the tenant.
  */
 export function useProof(
   db: Db,
@@ -21,7 +22,8 @@ export function useProof(
     with bound as (select tenant_id, id, jkt from delegated_sessions where token_hash = ${tokenHash} and tenant_id = ${tenantId}),
     used as (
       insert into used_proofs (tenant_id, delegated_session_id, hash, expires_at)
-      select tenant_id, id, ${jtiHash}::bytea, ${expiresAt}::timestamptz from bound where jkt = ${jkt}
+      select tenant_id, id, ${jtiHash}::bytea, ${expiresAt}::timestamptz from bound
+      where jkt = ${jkt} and ${expiresAt}::timestamptz >= now() - interval '1 minute'
       on conflict do nothing returning true)
     select jkt, exists (select from used) as "isFirst" from bound`)
 }

@@ -110,7 +110,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   subscriptions: 'copied',
   transactions: 'copied',
   usage_meters: 'copied',
-  used_proofs: { leftOut: 'count for a minute, at the old address' },
+  used_proofs: { leftOut: 'count for two minutes, within which no import is complete' },
   used_tokens: 'copied',
   user_counts: 'copied',
   token_cursors: ofInstallation,

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Config } from '../../config.ts'
 import { sha256 } from '../crypto.ts'
 import { addressesOf, verifyProof } from './proof.ts'
-import { readPublicJwk, thumbprintOf } from './public-jwk.ts'
+import { hasPrimeOrder, readPublicJwk, thumbprintOf } from './public-jwk.ts'
 
 /** RFC 8037, appendix A.2. */
 const ED25519 = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
@@ -18,7 +18,7 @@ const P256 = {
 
 const thumbprint = (jwk: object) => {
   const read = readPublicJwk(jwk)
-  return read === null ? null : thumbprintOf(read.jwk)
+  return read === null || !hasPrimeOrder(read.jwk) ? null : thumbprintOf(read.jwk)
 }
 
 describe('a key', () => {

@@ -25,8 +25,8 @@ function membersOf(jwk: object): PublicJwk | null {
 }
 
 /**
- * Reads a public key: Ed25519 (RFC 8037) or P-256 (RFC 7518). Null for every other JWK, for one with a private member, and for
- * one that is no point of prime order: anybody could sign for some of those.
+ * Reads a public key: Ed25519 (RFC 8037) or P-256 (RFC 7518). Null for every other JWK, and for one with a private member. That a
+ * point has prime order is looked at when a session is bound to it (`hasPrimeOrder`): it takes a millisecond.
  */
 export function readPublicJwk(jwk: unknown): { jwk: PublicJwk; key: KeyObject } | null {
   if (typeof jwk !== 'object' || jwk === null) return null
@@ -34,11 +34,21 @@ export function readPublicJwk(jwk: unknown): { jwk: PublicJwk; key: KeyObject } 
   const read = membersOf(jwk)
   if (read === null) return null
   try {
-    if (read.kty === 'OKP') pointOf(Buffer.from(read.x, 'base64url'))
-    // For P-256, OpenSSL checks that the point is on the curve, whose order is prime.
+    // For P-256, OpenSSL checks that the point is on the curve.
     return { jwk: read, key: createPublicKey({ key: read, format: 'jwk' }) }
   } catch {
     return null
+  }
+}
+
+/** Whether a key is a point of prime order: anybody could sign for some that are not. The curve P-256 has no other. */
+export function hasPrimeOrder(jwk: PublicJwk): boolean {
+  if (jwk.kty === 'EC') return true
+  try {
+    pointOf(Buffer.from(jwk.x, 'base64url'))
+    return true
+  } catch {
+    return false
   }
 }
 
