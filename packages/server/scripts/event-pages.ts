@@ -16,7 +16,7 @@ export const WHEN: Record<EventType, string> = {
   'user.recovery_completed':
     'By `POST /auth/passkey/register-verify` with the challenge of a recovery, together with `passkey.registered`.',
   'user.signed_in':
-    'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`) an external wallet (`wallet`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
+    'By a passkey, a messenger, a token of a trusted issuer (`exchange`), an account at a sign-in provider (`provider`), an external wallet (`wallet`) or a sign-up that signs in at once. A refreshed session is no sign-in.',
   'wallet.created': 'When a wallet is recorded, whatever its custody.',
   'wallet.ready': 'When its party is on the ledger: on the embedded ledger together with `wallet.created`.',
   'wallet.signature_required':

@@ -175,6 +175,7 @@ describe.each(BOTH)('%s', (_, newWallet) => {
     const answer = { challengeId: plain.challengeId, signature: wallet.sign(plain.message) }
     expectError(await ada.post('/auth/wallet/link', answer), 404, 'not_found')
     const asked = await ask(wallet, { purpose: 'link' }, { headers: { ...ada.bearer, origin: ORIGIN } })
+    expect(asked.message).toContain(`\nLink this key to the account ${ada.userId}. `)
     const signed = { challengeId: asked.challengeId, signature: wallet.sign(asked.message) }
     expectError(await eve.post('/auth/wallet/link', signed), 404, 'not_found')
     expectError(await verify(signed.challengeId, signed.signature), 404, 'not_found')

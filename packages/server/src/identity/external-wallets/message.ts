@@ -1,3 +1,4 @@
+import type { Id } from '../../platform/ids.ts'
 import { isLoopback } from '../../platform/security/web-origin.ts'
 import type { WalletType } from '../../tenancy/apps/schema.ts'
 
@@ -10,7 +11,8 @@ export interface MessageParts {
   chainId: number | null
   /** Where the user signs in, as browsers write it. */
   origin: string
-  purpose: 'sign_in' | 'link'
+  /** Whose account the key is linked to; null for a sign-in. */
+  linkTo: Id<'usr'> | null
   nonce: string
   issuedAt: Date
   expiresAt: Date
@@ -19,10 +21,10 @@ export interface MessageParts {
 const ACCOUNTS = { eip4361: 'Ethereum account', ed25519: 'Ed25519 key' } as const
 
 /** Different words, so that nobody takes one for the other. Only characters of RFC 3986 and spaces, as EIP-4361 demands. */
-const STATEMENTS = {
-  sign_in: 'Sign in. This costs nothing and moves nothing.',
-  link: 'Link this key to the account that is signed in. From then on, whoever has the key can sign in to it.',
-} as const
+const statementOf = (linkTo: Id<'usr'> | null): string =>
+  linkTo === null
+    ? 'Sign in. This costs nothing and moves nothing.'
+    : `Link this key to the account ${linkTo}. From then on, whoever has the key can sign in to it.`
 
 /** The authority of EIP-4361: wallets compare it with the page that asks. Wallets assume https, so only http is named. */
 function domainOf(origin: string): string {
@@ -35,12 +37,12 @@ function domainOf(origin: string): string {
  * wallets after CIP-0103 sign such a text by `signMessage`.
  */
 export function messageOf(parts: MessageParts): string {
-  const { type, subject, chainId, origin, purpose, nonce, issuedAt, expiresAt } = parts
+  const { type, subject, chainId, origin, linkTo, nonce, issuedAt, expiresAt } = parts
   return [
     `${domainOf(origin)} wants you to sign in with your ${ACCOUNTS[type]}:`,
     subject,
     '',
-    STATEMENTS[purpose],
+    statementOf(linkTo),
     '',
     `URI: ${origin}`,
     'Version: 1',

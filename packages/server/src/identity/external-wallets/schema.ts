@@ -32,7 +32,7 @@ export const StartWallet = z
     }),
     origin: z.string().min(1).max(2048).optional().meta({
       description:
-        'The origin of the page where the user signs. Wallets compare it with the page that asks. Default: the origin of the browser that calls. Required if no browser calls. It must be an allowed origin or a verified domain of the app, or the origin of Halfkey.',
+        'The origin of the page where the user signs. Ethereum wallets compare it with the page that asks. Default: the origin of the browser that calls. Required if no browser calls. It must be an allowed origin or a verified domain of the app, or the origin of Halfkey.',
       example: 'https://shop.example.com',
     }),
     purpose: z.enum(['sign_in', 'link']).optional().meta({

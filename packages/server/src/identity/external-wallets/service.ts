@@ -31,7 +31,7 @@ async function find(deps: Deps, { caller }: Call, kind: Kind, challengeId: strin
   return found
 }
 
-/** What may have changed since the start counts as it is now. @throws external_wallets_disabled, challenge_expired */
+/** Whether the app still takes such keys, on that page, counts as it is now. @throws external_wallets_disabled, challenge_expired */
 async function requireStillAllowed(deps: Deps, tenantId: Id<'ten'>, { appId, data }: Asked): Promise<SignInSettings> {
   const app = await signInSettings(deps, tenantId, appId)
   if (!app.externalWallets.types.includes(data.type)) throw fail('external_wallets_disabled')

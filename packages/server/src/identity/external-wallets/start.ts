@@ -126,7 +126,7 @@ export async function startWallet(
     subject,
     chainId,
     origin,
-    purpose,
+    linkTo: linking?.id ?? null,
     nonce,
     issuedAt: now,
     expiresAt: new Date(now.getTime() + CHALLENGE_MS),
