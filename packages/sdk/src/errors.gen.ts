@@ -116,8 +116,12 @@ export interface ApiErrors {
   external_wallets_disabled: 404
   /** This guest session has ended. */
   guest_expired: 410
+  /** Guests get no ID token. Convert the guest to a user first. */
+  guest_not_allowed: 403
   /** The holdings of this wallet cannot be listed: its ledger is not followed. */
   holdings_unavailable: 409
+  /** The claims that this user's metadata gives the ID token have more than 1024 bytes. Shorten the metadata, or name fewer claims in the app's `openid.claims`. */
+  id_token_claims_too_large: 409
   /** This `Idempotency-Key` was already used with a different request. Use a new key. */
   idempotency_conflict: 409
   /** The first request with this `Idempotency-Key` is still running. Retry after a second. */

@@ -34,6 +34,8 @@ export type ProviderStart = Schemas['ProviderStart']
 export type ExternalWalletChallenge = Schemas['ExternalWalletChallenge']
 /** An account elsewhere that signs a user in. */
 export type Identity = Schemas['Identity']
+/** A token that says to others who a user is. */
+export type IdToken = Schemas['IdToken']
 /** Somebody who uses the tenant's dashboard. */
 export type Member = Schemas['Member']
 /** A member with a link that signs them in once. */

@@ -45,6 +45,7 @@ export async function usePasskeys(service: Service, client: HalfkeyClient, clien
 export async function useSessions(client: HalfkeyClient, clientOf: ClientOf, signedIn: SignedIn): Promise<void> {
   const next = await client.auth.refresh(signedIn.refreshToken)
   const mine = clientOf(next.accessToken).auth
+  expect((await mine.idToken()).expiresInSeconds).toBe(600)
   const sessions = (await mine.sessions.list()).data
   expect(sessions.find((one) => one.current)?.id).toBe(signedIn.sessionId)
   expect((await client.users.sessions(signedIn.user.id)).total).toBe(sessions.length)

@@ -14,6 +14,7 @@ import { emailSignInSlice } from './identity/email-sign-in/slice.ts'
 import { emailSlice } from './identity/emails/slice.ts'
 import { externalWalletSlice } from './identity/external-wallets/slice.ts'
 import { guestSlice } from './identity/guests/slice.ts'
+import { idTokenSlice } from './identity/id-tokens/slice.ts'
 import { identitySlice } from './identity/identities/slice.ts'
 import { messengerSlice } from './identity/messenger/slice.ts'
 import { mfaSlice } from './identity/mfa/slice.ts'
@@ -76,6 +77,7 @@ const slices: readonly Slice[] = [
   keyShareSlice,
   sessionSlice,
   signInSlice,
+  idTokenSlice,
   passkeySlice,
   messengerSlice,
   identitySlice,

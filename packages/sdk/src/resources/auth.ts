@@ -5,6 +5,7 @@ import type {
   EmailRecovery,
   ExternalWalletChallenge,
   Identity,
+  IdToken,
   LoggedOut,
   LoginChallenge,
   MessengerWidget,
@@ -231,6 +232,13 @@ export function authOf(calls: Calls) {
      */
     exchangeToken: (body: Body<'/auth/token/exchange', 'post'>, options?: RequestOptions): Promise<SignedIn> =>
       one('post', '/auth/token/exchange', { body }, options),
+
+    /**
+     * A token (JWT, RS256) that says to others who the current user is. Verify it with the app's `openid.issuer`. Needs the
+     * user's access token. @throws guest_not_allowed, id_token_claims_too_large
+     */
+    idToken: (body: Body<'/auth/id-token', 'post'> = {}, options?: RequestOptions): Promise<IdToken> =>
+      one('post', '/auth/id-token', { body }, options),
 
     /** Ends the current session; with `everywhere`, all sessions of the current user. */
     logOut: (body: Body<'/auth/logout', 'post'> = {}, options?: RequestOptions): Promise<LoggedOut> =>

@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, type TestContext, test, vi } from 'vitest'
+import { idTokenOf, kidsOf, partOf, readPublic } from '../../src/identity/id-tokens/id-tokens.fixture.ts'
+import { newApp, signInAs } from '../../src/identity/sessions/sessions.fixture.ts'
 import { eventually, newDatabase, type Service, startService } from '../harness/harness.ts'
 import { hasMoto, Moto } from '../harness/moto.ts'
 import { startReceiver } from '../harness/receiver.ts'
@@ -110,6 +112,31 @@ describe.skipIf(!hasMoto)(
       expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
       reach()
       await eventually('keys again', async () => (await webhook()).status === 201)
+    })
+
+    test('without the service, an app that has a key of ID tokens goes on, and another one gets its first key later', async (context) => {
+      reach()
+      const place = await newPlace(context)
+      const service = await place.start({ HALFKEY_KEK: kms, HALFKEY_KEK_LIFETIME: '10s' })
+      const other = await newApp(service.admin)
+      const ada = await signInAs(service, service.admin)
+      const bob = await signInAs(service, service.admin, { appId: other })
+      const kid = partOf(await idTokenOf(ada), 0).kid
+      reach('http://127.0.0.1:9')
+      const refused = await eventually('a refusal', async () => {
+        const answer = await service.admin.post('/webhooks', { url: 'https://example.com/', events: ['user.created'] })
+        return answer.status === 201 ? null : answer
+      })
+      expect(refused.body.code).toBe('key_service_unavailable')
+      expect(partOf(await idTokenOf(ada), 0).kid).toBe(kid)
+      expect(await kidsOf(service, ada.appId)).toEqual([kid])
+      for (const answer of [await bob.post('/auth/id-token'), await readPublic(service, other, 'jwks.json')]) {
+        expect([answer.status, answer.body.code]).toEqual([500, 'key_service_unavailable'])
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      }
+      reach()
+      await eventually('a key', async () => (await bob.post('/auth/id-token')).status === 200)
+      expect(await kidsOf(service, other)).toHaveLength(1)
     })
 
     test('a plain key moves to the service and back while processes run, and is replaced by one that was never plain', async (context) => {

@@ -166,6 +166,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /auth/sessions
     DELETE /auth/sessions/:id
     POST /auth/exchange
+    POST /auth/id-token
     POST /auth/email/recovery
     POST /wallets/:id/recipients
     POST /auth/email/recovery/cancel

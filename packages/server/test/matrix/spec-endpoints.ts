@@ -98,6 +98,7 @@ export const EXTENSIONS = table(`
   POST   /auth/refresh                              auth:write     200
   POST   /auth/exchange                             auth:write     200
   POST   /auth/logout                               users:act_as   200
+  POST   /auth/id-token                             users:act_as   200
   GET    /auth/sessions                             users:act_as   200
   DELETE /auth/sessions/:id                         users:act_as   200
   GET    /users/:id/sessions                        users:read     200

@@ -1,11 +1,11 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
-import { existing, failures, pathId } from '../../platform/http/errors.ts'
+import { existing, failures, invalid, pathId } from '../../platform/http/errors.ts'
 import { mergeMetadata } from '../../platform/http/metadata.ts'
 import type { Call, Caller, MaybeUserCall, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
-import { listScope, resolveApp } from '../../tenancy/apps/service.ts'
+import { listScope, METADATA_CLAIM_PREFIX, resolveApp } from '../../tenancy/apps/service.ts'
 import { confirmSession, startSession } from '../sessions/service.ts'
 import { addGuest, findUserRecord, promoteGuest } from '../users/service.ts'
 import { finishExpiry } from './expiry.ts'
@@ -113,6 +113,17 @@ const required = (field: string) => ({
   message: 'Send an email or an external id, which identifies the user from now on.',
 })
 
+/** Guests must not write what verifiers of ID tokens take from the app. @throws validation_failed */
+function refuseOwnClaims({ metadata = {} }: ConvertGuest): void {
+  const key = Object.keys(metadata).find((name) => name.startsWith(METADATA_CLAIM_PREFIX))
+  if (key !== undefined)
+    throw invalid(
+      `metadata.${key}`,
+      `Keys that begin with "${METADATA_CLAIM_PREFIX}" are for your server: set it with a secret key.`,
+      'server_only',
+    )
+}
+
 /**
  * Converts a guest to a user, who keeps id, party and session. Of concurrent calls, only one succeeds. If another user has
  * the email or external id, the call is refused and nothing is merged.
@@ -126,6 +137,7 @@ export async function convertGuest(
 ): Promise<ConvertedGuest> {
   if (input.email == null && input.externalId == null)
     throw fail('validation_failed', [required('email'), required('externalId')])
+  if (call.caller.keyType === 'publishable') refuseOwnClaims(input)
   return deps.db.tx(async (tx) => {
     const before = await lockOwn(tx, call, id)
     const inTx = { ...deps, db: tx }

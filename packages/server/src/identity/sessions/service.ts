@@ -23,6 +23,23 @@ export {
 export { forgetVerifications } from './step-up-store.ts'
 export { deleteOldSessions, type ExtraWrites } from './store.ts'
 
+/** What a session says about how its user signed in. */
+export type HowSignedIn = Pick<store.SessionRow, 'amr' | 'signed_in_at' | 'expires_at'>
+
+/**
+ * The session of an access token as the database has it now: the token may be older than what ended it.
+ * @throws session_revoked, session_expired
+ */
+export async function liveSession(
+  deps: Deps,
+  of: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'ses'> },
+): Promise<HowSignedIn> {
+  const row = await store.findSession(deps.db, of)
+  if (row === undefined || row.revoked_at !== null) throw fail('session_revoked')
+  if (row.expires_at <= deps.now()) throw fail('session_expired')
+  return row
+}
+
 /** A page of a user's sessions, newest first. */
 export async function listSessions(
   deps: Deps,

@@ -259,6 +259,18 @@ export async function revokeSessions(
       )
 }
 
+/** A user's session, whether it has ended or not. @throws record_tampered */
+export function findSession(
+  db: Db,
+  { tenantId, userId, id }: { tenantId: Id<'ten'>; userId: Id<'usr'>; id: Id<'ses'> },
+): Promise<SessionRow | undefined> {
+  return readRecord<SessionRow>(
+    db,
+    USER_SESSION_RECORD,
+    sql`select * from sessions where tenant_id = ${tenantId} and user_id = ${userId} and id = ${id}`,
+  )
+}
+
 /** A session that is not revoked, locked until the transaction ends. @throws record_tampered */
 export function lockSession(tx: Db, tenantId: Id<'ten'>, id: Id<'ses'>): Promise<SessionRow | undefined> {
   return readRecord<SessionRow>(

@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Service, startService } from '../../../test/harness/harness.ts'
 import { ConfigError } from '../../config.ts'
+import { idTokenOf, kidsOf, partOf } from '../../identity/id-tokens/id-tokens.fixture.ts'
+import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { apiKeyType } from '../../platform/security/api-key.ts'
 import { VERSION } from '../../platform/version.ts'
 import { runCli } from './cli.ts'
@@ -101,6 +103,22 @@ test('keys create recovers a lost admin key; with one tenant it need not be name
   const shown = await service.admin.get('/api-keys')
   expect(shown.body.data[0]).toMatchObject({ name: 'Recovered', scopes: ['*'], appId: null })
   expect(JSON.stringify(await halfkey('migrate', '--json'))).toContain('applied')
+})
+
+test('keys rotate-signing replaces the keys of ID tokens, too, and revokes them where it revokes', async () => {
+  const ada = await signInAs(service, service.admin)
+  const kidOf = async () => partOf(await idTokenOf(ada), 0).kid as string
+  const first = await kidOf()
+  expect((await halfkey('keys', 'rotate-signing')).out).toContain('Keys of ID tokens replaced: 1.')
+  const second = await kidOf()
+  const { out } = await halfkey('keys', 'rotate-signing', '--json')
+  expect(JSON.parse(out.join('')).idTokenKeys).toBe(1)
+  const third = await kidOf()
+  expect(await kidsOf(service, ada.appId)).toEqual([third, second, first])
+  expect((await halfkey('keys', 'rotate-signing', '--revoke-previous')).out).toContain('Keys of ID tokens revoked: 3.')
+  const kids = await kidsOf(service, ada.appId)
+  expect(kids).toHaveLength(1)
+  expect([first, second, third]).not.toContain(kids[0])
 })
 
 test('tenants create makes a tenant whose key works; then keys create must be told which', async () => {

@@ -11,6 +11,7 @@ import {
   transfer,
   transfers,
 } from '../../delegation/delegated.fixture.ts'
+import { idTokenOf, kidsOf } from '../../identity/id-tokens/id-tokens.fixture.ts'
 import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { halfkey, type Installation, isReady, marksIn, newInstallation, readyz } from './restore.fixture.ts'
 
@@ -31,7 +32,10 @@ describe('a database that went back to an earlier state', () => {
     const session = await newSession(first, tenant, holder, { policy: transfers(holder, '10') })
     const revoked = await tenant.newKey({ scopes: ['*'] })
     const person = await signInAs(first, tenant)
-    return { tenant, holder, holding, session, revoked, person }
+    // Makes the app's key.
+    await idTokenOf(person)
+    const [kid] = await kidsOf(first, person.appId)
+    return { tenant, holder, holding, session, revoked, person, kid }
   }
 
   beforeAll(async () => {
@@ -75,6 +79,8 @@ describe('a database that went back to an earlier state', () => {
       await call(service.url, 'POST', '/dashboard/api/session', { body: { token: 'x' } }),
       await call(service.url, 'GET', '/portal/api/webhooks'),
       await call(service.url, 'GET', '/.well-known/jwks.json'),
+      await call(service.url, 'GET', `/apps/${person.appId}/.well-known/jwks.json`),
+      await call(service.url, 'GET', `/apps/${person.appId}/.well-known/openid-configuration`),
       await call(service.url, 'GET', '/tls/allowed?domain=localhost'),
     ]
     for (const answer of answers) expectError(answer, 500, 'database_behind_floor')
@@ -129,6 +135,7 @@ describe('a database that went back to an earlier state', () => {
     expect(accepted.out).toContain(', 1 API key,')
     expect(accepted.out).toMatch(/Accepted as epoch 1\. Ended: all sessions of users, 1 delegated session,/)
     await isReady(service)
+    expect(await kidsOf(service, person.appId)).toEqual([expect.not.stringMatching(`^${known.kid}$`)])
     const at = { key: tenant.key }
     expect((await call(service.url, 'GET', '/v1/users', at)).status).toBe(200)
     expectError(await call(service.url, 'GET', '/v1/users', { key: revoked }), 401, 'api_key_invalid')

@@ -1,4 +1,5 @@
 import { endAllSessions } from '../../delegation/service.ts'
+import { rotateIdTokenKeys } from '../../identity/id-tokens/service.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { recordForInstallation } from '../../platform/events/audit-only-entries.ts'
 import { createFloorCodec, FloorForgedError } from '../../platform/floor/document.ts'
@@ -122,6 +123,8 @@ export interface AcceptedRestore {
   epoch: number
   /** Signing keys that no longer count, and with them all sessions of users. */
   signingKeys: number
+  /** Keys of ID tokens that are no longer published. */
+  idTokenKeys: number
   delegatedSessions: number
   dashboardSessions: number
   dashboardLinks: number
@@ -151,6 +154,7 @@ export async function acceptRestore(
   if (!always && !isBehind(state)) return null
   await requireDecided(deps, state, decision)
   const { previous } = await rotateSigningKey(deps, { revoke: true })
+  const idTokenKeys = await rotateIdTokenKeys(deps, { revoke: true })
   const delegatedSessions = await endAllSessions(deps, { actor: 'cli' })
   const { sessions, links } = await signOutEveryone(deps)
   const apiKeys = await revokeKeys(deps, decision)
@@ -170,6 +174,7 @@ export async function acceptRestore(
     state,
     epoch,
     signingKeys: previous.length,
+    idTokenKeys,
     delegatedSessions,
     dashboardSessions: sessions,
     dashboardLinks: links,

@@ -67,6 +67,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
     'email_recovery',
     'email_webhook_secret_sealed',
     'external_wallets',
+    'openid',
   ],
   attempts: ['shape'],
   delegated_sessions: ['jkt'],

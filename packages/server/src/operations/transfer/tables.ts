@@ -73,6 +73,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   feed_heads: 'copied',
   guests: 'copied',
   idempotency_keys: { leftOut: 'answers to requests of the old installation' },
+  id_token_keys: { leftOut: "the installation's own: verifiers read the key sets of the new one" },
   identities: 'copied',
   identity_keys: { leftOut: 'identifies the old installation: clients get the pin of the new one' },
   imports: ofInstallation,

@@ -26,6 +26,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   delegated_sessions: ['app_id', 'user_id', 'wallet_id', 'token_hash', 'jkt', 'policy', 'server_execute', 'max_uses'],
   email_recoveries: ['app_id', 'user_id', 'email_key'],
   events: ['app_id', 'type'],
+  id_token_keys: ['app_id', 'created_at'],
   identities: ['app_id', 'provider', 'issuer', 'subject', 'user_id'],
   key_shares: ['wallet_id', 'generation', 'index', 'holder', 'scheme', 'curve', 'commitments', 'verifying_share'],
   ledger_contracts: ['template_id', 'arguments', 'signatories', 'observers', 'created_offset', 'seed', 'index'],

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Metadata, Paging, Times } from '../../platform/http/route.ts'
 import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
 import { PARTY_PATTERN } from '../../platform/ports/party.ts'
+import { OpenId, OpenIdChange } from './openid-schema.ts'
 
 const LIST_ENTRIES_MAX = 100
 const URL_CHARS_MAX = 2048
@@ -318,6 +319,7 @@ export const App = z
     budgets: AppBudgets,
     addressBook: z.object({ coolingOffSeconds: CoolingOffSeconds }),
     externalWallets: z.object(ExternalWallets),
+    openid: OpenId,
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -361,6 +363,7 @@ const settings = {
   budgets: AppBudgets.optional(),
   addressBook: z.strictObject({ coolingOffSeconds: CoolingOffSeconds.optional() }).optional(),
   externalWallets: z.strictObject(ExternalWallets).partial().optional(),
+  openid: OpenIdChange.optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

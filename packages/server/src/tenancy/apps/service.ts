@@ -14,10 +14,11 @@ import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { forgetBudgets } from './budgets.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
-import { appliedTo, changedFields, checkSettings, newAppRow, publicHost, sealSecrets } from './settings.ts'
+import { appliedTo, changedFields, checkSettings, newAppRow, publicAddress, sealSecrets } from './settings.ts'
 import * as store from './store.ts'
 
 export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
+export { METADATA_CLAIM_PREFIX, RESERVED_CLAIMS } from './openid.ts'
 export { listAllApps } from './store.ts'
 
 export const APP_ERRORS = {
@@ -53,7 +54,7 @@ function shownTo({ member, scopes }: Caller, app: App): App {
 
 /** A page of the apps that the key can see, newest first. */
 export async function listApps(deps: Deps, caller: Caller, query: ListApps): Promise<Page<App>> {
-  const page = await store.listApps(deps.db, caller, query, publicHost(deps))
+  const page = await store.listApps(deps.db, caller, query, publicAddress(deps))
   return { ...page, items: page.items.map((app) => shownTo(caller, app)) }
 }
 
@@ -61,7 +62,7 @@ export async function listApps(deps: Deps, caller: Caller, query: ListApps): Pro
 export async function getApp(deps: Deps, caller: Caller, id: string): Promise<App> {
   return shownTo(
     caller,
-    store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicHost(deps)),
+    store.toApp(existing(await store.findApp(deps.db, caller, pathId('app', id))), publicAddress(deps)),
   )
 }
 
@@ -80,7 +81,7 @@ export async function createApp(deps: Deps, { caller, origin }: Call, input: Cre
     await store.insertApp(tx, row)
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, caller.tenantId)
     await publish(tx, deps, event(row, 'app.created', { caller, origin }))
-    return store.toApp(row, publicHost(deps))
+    return store.toApp(row, publicAddress(deps))
   })
 }
 
@@ -104,14 +105,14 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
     const before = existing(await store.lockApp(tx, caller, appId))
     const row = appliedTo(before, input, secrets)
     const changed = changedFields(before, row)
-    if (changed.length === 0) return store.toApp(before, publicHost(deps))
+    if (changed.length === 0) return store.toApp(before, publicAddress(deps))
     row.updated_at = deps.now()
     await store.updateApp(tx, row)
     await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
     if (changed.includes('passkey.rpId')) await store.claimRelyingParties(tx, caller.tenantId)
     if (changed.includes('allowedOrigins')) await spread(tx, deps)
     if (changed.includes('budgets')) tx.afterCommit(() => forgetBudgets(deps))
-    return store.toApp(row, publicHost(deps))
+    return store.toApp(row, publicAddress(deps))
   })
 }
 
@@ -126,13 +127,14 @@ export async function changeBranding(
   return deps.db.tx(async (tx) => {
     const before = existing(await store.lockApp(tx, caller, appId))
     const row = { ...before, branding: { ...before.branding, ...change } }
-    if (isDeepStrictEqual(store.toApp(before, '').branding, row.branding)) return store.toApp(before, publicHost(deps))
+    if (isDeepStrictEqual(store.toApp(before, publicAddress(deps)).branding, row.branding))
+      return store.toApp(before, publicAddress(deps))
     row.updated_at = deps.now()
     await write(tx)
     await store.updateApp(tx, row)
     const changed = Object.keys(change).map((field) => `branding.${field}`)
     await publish(tx, deps, event(row, 'app.updated', { caller, origin }, { changed }))
-    return store.toApp(row, publicHost(deps))
+    return store.toApp(row, publicAddress(deps))
   })
 }
 
@@ -165,7 +167,7 @@ export async function deleteApp(deps: Deps, { caller, origin }: Call, id: string
     if (row.passkey.rpId !== null) await store.claimRelyingParties(tx, tenantId)
     await publish(tx, deps, event(row, 'app.deleted', { caller, origin }))
     await spread(tx, deps)
-    return store.toApp({ ...row, updated_at: deps.now() }, publicHost(deps))
+    return store.toApp({ ...row, updated_at: deps.now() }, publicAddress(deps))
   })
   const app = await deleted.catch((error: unknown): never => {
     throw violatedConstraint(error) === 'users_app_fk' ? fail('app_not_empty') : error
@@ -225,7 +227,7 @@ export async function signInSettings(
   const row = await store.findApp(deps.db, { tenantId, appId: null }, appId)
   if (row === undefined) throw notFoundField(field)
   return {
-    ...store.toApp(row, publicHost(deps)),
+    ...store.toApp(row, publicAddress(deps)),
     botTokenSealed: row.bot_token_sealed,
     emailWebhookSecretSealed: row.email_webhook_secret_sealed,
   }
@@ -240,6 +242,10 @@ export async function brandingOf(
   const { name, branding } = existing(await store.findApp(deps.db, { tenantId, appId: null }, appId))
   return { accentColor: branding.accentColor, name: branding.name ?? name }
 }
+
+/** The issuer of an app's ID tokens, to the letter. */
+export const issuerOf = (deps: Pick<Deps, 'config'>, appId: string): string =>
+  store.issuerAt(publicAddress(deps), appId)
 
 /** The tenant of an app, for callers without a key: the hosted page. Undefined if the app does not exist. */
 export async function tenantOfApp(deps: Deps, appId: string): Promise<Id<'ten'> | undefined> {

@@ -8,8 +8,9 @@ import { seal } from '../../platform/security/crypto.ts'
 import { hostUrlProblem, originProblem } from '../../platform/security/web-origin.ts'
 import { budgetLimit, budgetProblems } from './budgets.ts'
 import { contrastWithWhite } from './contrast.ts'
+import { openidProblem } from './openid.ts'
 import type { UpdateApp } from './schema.ts'
-import type { AppRow } from './store.ts'
+import type { AppRow, PublicAddress } from './store.ts'
 import { redirectUrlProblem } from './urls.ts'
 
 /** WCAG 2.2, success criterion 1.4.3. */
@@ -36,6 +37,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     budgets: { limits: [] },
     address_book: { coolingOffSeconds: 86_400 },
     external_wallets: { types: [], signUp: true, chainIds: [1] },
+    openid: { audiences: [], claims: [] },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -45,9 +47,10 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
   }
 }
 
-/** The default relying party of apps: the host of the public URL. */
-export function publicHost(deps: Pick<Deps, 'config'>): string {
-  return new URL(publicUrl(deps.config)).hostname
+/** What of the service's public URL apps show. */
+export function publicAddress(deps: Pick<Deps, 'config'>): PublicAddress {
+  const url = publicUrl(deps.config)
+  return { url, host: new URL(url).hostname }
 }
 
 function checkEach(
@@ -80,6 +83,8 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
   checkEmail(input.email, development)
+  const openid = openidProblem(input.openid ?? {})
+  if (openid !== null) throw invalid(openid.field, openid.message)
   const wrong = budgetProblems(input.budgets ?? [])
   if (wrong.length > 0) throw fail('validation_failed', wrong)
   const accentColor = input.branding?.accentColor
@@ -148,6 +153,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     budgets: input.budgets === undefined ? before.budgets : { limits: input.budgets.map(budgetLimit) },
     address_book: merged(before.address_book, input.addressBook),
     external_wallets: merged(before.external_wallets, input.externalWallets),
+    openid: merged(before.openid, input.openid),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -160,7 +166,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
   return row
 }
 
-const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'email', 'branding'] as const
+const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'email', 'openid', 'branding'] as const
 
 /** The fields that differ, in the record's order and as paths: `name`, `mfa.policy`. */
 export function changedFields(before: AppRow, after: AppRow): string[] {

@@ -30,6 +30,7 @@ export interface AppRow extends Versioned {
   budgets: { limits: BudgetLimit[] }
   address_book: App['addressBook']
   external_wallets: App['externalWallets']
+  openid: Omit<App['openid'], 'issuer'>
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -37,17 +38,29 @@ export interface AppRow extends Versioned {
   updated_at: Date
 }
 
-/** A row in its API form. `publicHost` is the default relying party. */
-export function toApp(row: AppRow, publicHost: string): App {
+/** Where users reach the service. */
+export interface PublicAddress {
+  /** Without a slash at its end. */
+  url: string
+  /** The default relying party. */
+  host: string
+}
+
+/** The issuer of an app's ID tokens (OpenID Connect Core, section 2): one for each app, so that its verifiers trust no other's users. */
+export const issuerAt = ({ url }: PublicAddress, appId: string): string => `${url}/apps/${appId}`
+
+/** A row in its API form. */
+export function toApp(row: AppRow, at: PublicAddress): App {
   const { rpId, rpName, userVerification } = row.passkey
-  const passkey = { rpId: rpId ?? publicHost, rpName: rpName ?? row.name, userVerification }
+  const passkey = { rpId: rpId ?? at.host, rpName: rpName ?? row.name, userVerification }
   const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
   const email = { ...row.email, webhookSecretSet: row.email_webhook_secret_sealed !== null }
+  const openid = { issuer: issuerAt(at, row.id), ...row.openid }
   const branding = { ...row.branding, logo: row.branding.logo ?? null }
   return wire(
-    { ...row, passkey, messenger, email, branding, budgets: row.budgets.limits },
+    { ...row, passkey, messenger, email, openid, branding, budgets: row.budgets.limits },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email email_recovery budgets
-    address_book external_wallets branding metadata created_at updated_at`,
+    address_book external_wallets openid branding metadata created_at updated_at`,
   )
 }
 
@@ -96,17 +109,15 @@ export async function lockAppForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'app'>
 }
 
 /** A page of apps, newest first, in their API form. */
-export function listApps(db: Db, scope: AppScope, query: PageQuery, publicHost: string): Promise<Page<App>> {
-  return readRecordPage(db, APP_RECORD, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) =>
-    toApp(row, publicHost),
-  )
+export function listApps(db: Db, scope: AppScope, query: PageQuery, at: PublicAddress): Promise<Page<App>> {
+  return readRecordPage(db, APP_RECORD, sql`from apps where ${inReach(scope)}`, query, (row: AppRow) => toApp(row, at))
 }
 
 /** Stores the columns that a PATCH can change, in the transaction that holds the row. */
 export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed email_recovery budgets address_book external_wallets branding metadata
+    email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid branding metadata
     updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))

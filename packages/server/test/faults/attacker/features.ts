@@ -13,6 +13,7 @@ import { type BoundSession, newBound, type TestKey } from '../../../src/delegati
 import { codeIn } from '../../../src/identity/email-sign-in/email.fixture.ts'
 import { startIssuer, type TestIssuer, trust } from '../../../src/identity/foreign-tokens/issuer.fixture.ts'
 import { newGuest } from '../../../src/identity/guests/guests.fixture.ts'
+import { idTokenOf } from '../../../src/identity/id-tokens/id-tokens.fixture.ts'
 import { newShop, widget } from '../../../src/identity/messenger/messenger.fixture.ts'
 import { answerWith, codeNow, enrol } from '../../../src/identity/mfa/mfa.fixture.ts'
 import { addProvider, newPkce, type Pkce, REDIRECT } from '../../../src/identity/providers/provider.fixture.ts'
@@ -222,6 +223,7 @@ export async function setFeatures(
   await addMember(service, shop)
   const entry = { recipient: victim.party, label: 'Ada' }
   expectStatus(await eve.person.post(`/wallets/${eve.walletId}/recipients`, entry), 201)
+  await idTokenOf(eve.person)
   const closeRest = await fillTheRest(service, shop)
   return {
     features: {

@@ -9,6 +9,7 @@ import {
   transfer,
   transfers,
 } from '../../../src/delegation/delegated.fixture.ts'
+import { idTokenOf, partOf } from '../../../src/identity/id-tokens/id-tokens.fixture.ts'
 import { enrol } from '../../../src/identity/mfa/mfa.fixture.ts'
 import { type Person, personOf, publishableKey, signInAs } from '../../../src/identity/sessions/sessions.fixture.ts'
 import { newSharedWallet, type SplitWallet } from '../../../src/keys/key-shares/key-shares.fixture.ts'
@@ -49,6 +50,8 @@ export interface Stage {
   frozenHolding: string
   /** A link to the dashboard of the attacker's tenant. */
   link: string
+  /** The key of ID tokens of the attacker's tenant. */
+  ownKid: string
   features: Features
   /** What its clock said at the end: an attack that takes longer than a token lives would prove nothing. */
   endedAt: Date
@@ -126,6 +129,7 @@ export async function setStage(service: Service, copy: Copy, { smtp }: Pick<Mail
   const another = await signInAs(service, own)
   await withWallet(service, own, another)
   await enrol(service, ada.person)
+  const ownKid = partOf(await idTokenOf(another), 0).kid as string
   const { features, end } = await setFeatures(service, shop, { ...stage, smtp }, asked)
   // From here on the attacker's copy is an older state.
   await copy()
@@ -145,7 +149,7 @@ export async function setStage(service: Service, copy: Copy, { smtp }: Pick<Mail
   const passkeys = expectStatus(await shop.get('/auth/passkeys', victim.asUser), 200) as { id: string }[]
   expectStatus(await shop.delete(`/auth/passkeys/${passkeys[0]?.id}`, victim.asUser), 200)
   await settled(service, [shop, own])
-  return { ...stage, features, endedAt: service.deps.now() }
+  return { ...stage, ownKid, features, endedAt: service.deps.now() }
 }
 
 /** Waits until the audit log and the ledger's chain have taken everything in. */

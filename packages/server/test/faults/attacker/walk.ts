@@ -20,6 +20,8 @@ type Path = (walk: Walk) => Promise<string | null>
 interface Walk {
   stage: Stage
   api(method: string, path: string, options: CallOptions): Promise<Answer>
+  /** What needs no key. */
+  outside(path: string): Promise<Answer>
   page(options: { authenticator: Authenticator; email?: string }): Promise<Answer>
   service: Service
 }
@@ -215,6 +217,16 @@ const FEATURE_PATHS: Path[] = [
     ({ features }) => features.guest,
     () => 'a guest whose time was ended',
   ),
+  async ({ stage, api }) => {
+    const body = { audience: 'https://eve.example.com' }
+    const answer = await api('POST', '/auth/id-token', { key: stage.shopKey, headers: stage.eve.person.bearer, body })
+    return isOpen(answer) ? 'an ID token for an audience that the shop does not name' : null
+  },
+  async ({ stage, outside }) => {
+    const answer = await outside(`/apps/${stage.shop.appId}/.well-known/jwks.json`)
+    const kids: string[] = isOpen(answer) ? answer.body.keys.map(({ kid }: { kid: string }) => kid) : []
+    return kids.includes(stage.ownKid) ? "ID tokens of the shop by another tenant's key" : null
+  },
   asEve('GET', (s) => `/mpc/dkg/${s.features.dkgId}`, "somebody else's key that is being made"),
 ]
 
@@ -223,6 +235,11 @@ export async function walk(service: Service, stage: Stage): Promise<Walked> {
   const answers: Answer[] = []
   const api = async (method: string, path: string, options: CallOptions) => {
     const answer = await call(service.url, method, `/v1${path}`, options)
+    answers.push(answer)
+    return answer
+  }
+  const outside = async (path: string) => {
+    const answer = await call(service.url, 'GET', path)
     answers.push(answer)
     return answer
   }
@@ -242,7 +259,7 @@ export async function walk(service: Service, stage: Stage): Promise<Walked> {
   }
   const gained: string[] = []
   for (const path of [...PATHS, ...FEATURE_PATHS]) {
-    const gain = await path({ stage, api, page, service })
+    const gain = await path({ stage, api, outside, page, service })
     if (gain !== null) gained.push(gain)
   }
   return { gained, refused: answers.some(({ text }) => text.includes('record_tampered')) }

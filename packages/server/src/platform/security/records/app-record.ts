@@ -25,12 +25,14 @@ export const APP_RECORD = defineRecord({
     email_recovery: 'json',
     address_book: 'json',
     external_wallets: 'json',
+    openid: 'json',
   },
   initial: {
     budgets: { limits: [] },
     email_recovery: { enabled: false, waitHours: 72 },
     address_book: { coolingOffSeconds: 86_400 },
     external_wallets: { types: [], signUp: true, chainIds: [1] },
+    openid: { audiences: [], claims: [] },
   },
   notAuthority: {
     name: 'shown only',

@@ -1,4 +1,5 @@
 import { Option } from '@commander-js/extra-typings'
+import { rotateIdTokenKeys } from '../../../../identity/id-tokens/service.ts'
 import { newApiKey, SCOPES, type Scope } from '../../../../platform/security/api-key.ts'
 import { rotateSigningKey } from '../../../../platform/security/signing-keys.ts'
 import type { CreateApiKey } from '../../../../tenancy/api-keys/schema.ts'
@@ -65,8 +66,8 @@ export const keysCreate = defineCommand({
 /** `halfkey keys rotate-signing` */
 export const keysRotateSigning = defineCommand({
   name: 'keys rotate-signing',
-  summary: 'Create a new key that signs access tokens',
-  details: `Running processes sign with it within a second. Where HALFKEY_SIGNERS names a key for tokens, that key signs from now on: set it for every process first. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out.`,
+  summary: 'Create a new key that signs access tokens, and replace those of ID tokens',
+  details: `Running processes sign with it within a second. Where HALFKEY_SIGNERS names a key for tokens, that key signs from now on: set it for every process first. Earlier keys stay in /.well-known/jwks.json until the last access token signed by them has expired, so nobody is signed out. The keys that sign ID tokens are replaced too, one for each app, and stay in the key set of their app in the same way. They are always keys of this installation.`,
   options: (command) =>
     command
       .option(
@@ -75,20 +76,22 @@ export const keysRotateSigning = defineCommand({
       )
       .option('--local', 'create a key of this installation, although HALFKEY_SIGNERS names one in a hardware module'),
   async run({ revokePrevious: revoke = false, local = false }, context) {
-    const { id, previous, retiresAt, remote } = await withDeps(context, (deps) =>
-      rotateSigningKey(deps, { revoke, local }),
-    )
+    const { id, previous, retiresAt, remote, idTokenKeys } = await withDeps(context, async (deps) => {
+      const rotation = await rotateSigningKey(deps, { revoke, local })
+      return { ...rotation, idTokenKeys: await rotateIdTokenKeys(deps, { revoke }) }
+    })
     const names = previous.join(', ') || 'none'
     const before = revoke
       ? `Revoked: ${names}. Everybody has to sign in again.`
       : `Published until ${retiresAt?.toISOString()}: ${names}.`
     return {
-      data: { id, previous, retiresAt, revoked: revoke, remotePublicKey: remote?.toString('hex') ?? null },
+      data: { id, previous, retiresAt, revoked: revoke, remotePublicKey: remote?.toString('hex') ?? null, idTokenKeys },
       lines: [
         remote === null
           ? `Signing key ${id} is the current one.`
           : `Signing key ${id} is the current one. It is in the hardware module, with the public half ${remote.toString('hex')}.`,
         before,
+        `Keys of ID tokens ${revoke ? 'revoked' : 'replaced'}: ${idTokenKeys}.`,
       ],
     }
   },
