@@ -16,11 +16,12 @@ import {
   recoverySettingsOf,
   type WithEmail,
 } from './email-section.ts'
+import { OPENID_SECTION, openidBodyOf, openidSettingsOf, type WithOpenId } from './openid-section.ts'
 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 
 /** The settings as they are typed: lists one entry per line, numbers and metadata as text. */
-interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'>, WithEmail {
+interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'>, WithEmail, WithOpenId {
   allowedOrigins: string
   allowedRedirectUrls: string
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
@@ -53,6 +54,7 @@ function settingsOf(app: App): Settings {
     addressBook: { coolingOffSeconds: String(app.addressBook.coolingOffSeconds) },
     email: emailSettingsOf(app),
     emailRecovery: recoverySettingsOf(app),
+    openid: openidSettingsOf(app),
     branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
     metadata: JSON.stringify(app.metadata, null, 2),
   }
@@ -68,6 +70,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     addressBook,
     email,
     emailRecovery,
+    openid,
     branding,
     metadata,
     ...same
@@ -95,6 +98,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     ...(addressBook === undefined ? {} : { addressBook: { coolingOffSeconds: Number(addressBook.coolingOffSeconds) } }),
     ...(email === undefined ? {} : { email: emailBodyOf(email) }),
     ...(emailRecovery === undefined ? {} : { emailRecovery: recoveryBodyOf(emailRecovery) }),
+    ...(openid === undefined ? {} : { openid: openidBodyOf(openid) }),
     ...(branding === undefined
       ? {}
       : {
@@ -202,6 +206,8 @@ const email = (app: App): Section => {
   return { ...section, fields: widenFields<Settings, WithEmail>(section.fields) }
 }
 
+const OPENID: Section = { ...OPENID_SECTION, fields: widenFields<Settings, WithOpenId>(OPENID_SECTION.fields) }
+
 const BRANDING: Section = {
   title: 'Branding',
   description: 'How the webhook portal of your subscribers looks.',
@@ -262,7 +268,7 @@ function SectionCard({ title, description, fields }: Section) {
 export function AppForm({ app, readOnly }: { app: App; readOnly: boolean }) {
   const client = useQueryClient()
   const toast = useToast()
-  const sections = [passkeys(app), SECURITY, messenger(app), email(app), BRANDING, KEYS]
+  const sections = [passkeys(app), SECURITY, messenger(app), email(app), OPENID, BRANDING, KEYS]
   return (
     <Form
       fields={[GENERAL, ...sections].flatMap(({ fields }) => fields)}

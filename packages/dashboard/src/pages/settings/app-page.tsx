@@ -35,6 +35,10 @@ function Facts({ app }: { app: App }) {
           </p>
           <CodeBlock label="sign-in page" text={signInPage} />
         </div>
+        <div>
+          <p className="mb-1.5 text-sm text-soft">Issuer of ID tokens, for services that verify who a user is:</p>
+          <CodeBlock label="issuer" text={app.openid.issuer} />
+        </div>
       </div>
     </Card>
   )

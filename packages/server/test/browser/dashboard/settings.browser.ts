@@ -117,6 +117,12 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('This is not valid JSON').waitFor()
   await page.getByLabel('Metadata').fill('{"tier": "gold"}')
+  await page.getByText(`/apps/${appId}`, { exact: false }).first().waitFor()
+  await page.getByLabel('Audiences of ID tokens').fill('https://ledger.example.com')
+  await page.getByLabel('Claims of ID tokens').fill('plan\nemail')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText(/^Line 2: .*a meaning in OpenID Connect/).waitFor()
+  await page.getByLabel('Claims of ID tokens').fill('plan')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).first().waitFor()
   const { data } = (await tenant.get(`/apps/${appId}`)).body
@@ -126,6 +132,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     passkey: { rpId: 'shop.example.com', rpName: 'The shop', userVerification: 'required' },
     messenger: { botUsername: 'shop_bot', configured: true },
     emailRecovery: { enabled: true, waitHours: 48 },
+    openid: { audiences: ['https://ledger.example.com'], claims: ['plan'] },
     mfa: { policy: 'always', enforceForServer: true },
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
     mpc: { allowServer: true },
