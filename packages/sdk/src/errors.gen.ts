@@ -116,7 +116,7 @@ export interface ApiErrors {
   external_wallets_disabled: 404
   /** This guest session has ended. */
   guest_expired: 410
-  /** Guests get no ID token. Convert the guest to a user first. */
+  /** Guests get no ID token, and neither does a session in which nobody has signed in since it began as a guest. Convert the guest, and let the user sign in. */
   guest_not_allowed: 403
   /** The holdings of this wallet cannot be listed: its ledger is not followed. */
   holdings_unavailable: 409

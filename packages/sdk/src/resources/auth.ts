@@ -235,7 +235,7 @@ export function authOf(calls: Calls) {
 
     /**
      * A token (JWT, RS256) that says to others who the current user is. Verify it with the app's `openid.issuer`. Needs the
-     * user's access token. @throws guest_not_allowed, id_token_claims_too_large
+     * user's access token. @throws guest_not_allowed, stronger_sign_in_required, id_token_claims_too_large
      */
     idToken: (body: Body<'/auth/id-token', 'post'> = {}, options?: RequestOptions): Promise<IdToken> =>
       one('post', '/auth/id-token', { body }, options),

@@ -125,9 +125,9 @@ describe('nobody else gets one', () => {
       401,
       'session_missing',
     )
-    // A guest who became a user is one.
+    // Nor one who became a user without anybody signing in.
     const converted = await tenant.post(`/guests/${guest.id}/convert`, { externalId: 'bob' })
-    expect((await asked(ada, converted.body.data.accessToken)).status).toBe(200)
+    expectError(await asked(ada, converted.body.data.accessToken), 403, 'guest_not_allowed')
   })
 
   test('after the session was ended, the user suspended or deleted, or the app deleted', async () => {

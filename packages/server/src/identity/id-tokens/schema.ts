@@ -27,10 +27,12 @@ export const IdToken = z
   .object({
     idToken: z.string().meta({
       description:
-        'A JWT (RS256) by the issuer `openid.issuer` of the app. It says who the user is to others. Halfkey itself does not accept it.',
+        'A JWT (RS256) by the issuer `openid.issuer` of the app. It says who the user is to others, and is no access token. A repeat with the same `Idempotency-Key` returns the same token: its `exp` says until when it counts.',
       example: 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ1c3JfMDFqYiJ9.c2ln',
     }),
-    expiresInSeconds: z.int().meta({ description: 'Seconds until the token expires.', example: 600 }),
+    expiresInSeconds: z
+      .int()
+      .meta({ description: 'Seconds until the token expires, from when it was made.', example: 600 }),
   })
   .meta({ id: 'IdToken' })
 export type IdToken = z.infer<typeof IdToken>

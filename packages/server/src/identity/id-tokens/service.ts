@@ -5,8 +5,9 @@ import type { OfApp } from '../../platform/hooks.ts'
 import { failures, invalid } from '../../platform/http/errors.ts'
 import type { UserCall } from '../../platform/http/route.ts'
 import { issuerOf, METADATA_CLAIM_PREFIX, RESERVED_CLAIMS } from '../../tenancy/apps/service.ts'
-import { type HowSignedIn, liveSession } from '../sessions/service.ts'
+import { liveSession, requireProven } from '../sessions/service.ts'
 import { currentKey, ensureKey, ID_TOKEN_SECONDS } from './keys.ts'
+import { shownMethods } from './methods.ts'
 import type { CreateIdToken, IdToken } from './schema.ts'
 import * as store from './store.ts'
 
@@ -16,7 +17,10 @@ export { rotateIdTokenKeys } from './keys.ts'
 const CLAIM_BYTES_MAX = 1024
 
 export const ID_TOKEN_ERRORS = {
-  guest_not_allowed: [403, 'Guests get no ID token. Convert the guest to a user first.'],
+  guest_not_allowed: [
+    403,
+    'Guests get no ID token, and neither does a session in which nobody has signed in since it began as a guest. Convert the guest, and let the user sign in.',
+  ],
   id_token_claims_too_large: [
     409,
     `The claims that this user's metadata gives the ID token have more than ${CLAIM_BYTES_MAX} bytes. Shorten the metadata, or name fewer claims in the app's \`openid.claims\`.`,
@@ -42,11 +46,12 @@ export async function prepareIdToken(deps: Deps, call: Pick<UserCall, 'caller' |
   await ensureKey(deps, appOf(call))
 }
 
-type Subject = store.SubjectRow & HowSignedIn
+/** The user of a token, and how and until when they are signed in. */
+type Subject = store.SubjectRow & { methods: string[]; signedInAt: Date; expiresAt: Date }
 
 /**
  * The user and session that a token is to name, as the database has them now.
- * @throws session_missing, session_revoked, session_expired, user_suspended, guest_not_allowed
+ * @throws session_missing, session_revoked, session_expired, user_suspended, guest_not_allowed, stronger_sign_in_required
  */
 async function liveSubject(deps: Deps, { caller, user }: Pick<UserCall, 'caller' | 'user'>): Promise<Subject> {
   if (user.sessionId === null)
@@ -58,7 +63,13 @@ async function liveSubject(deps: Deps, { caller, user }: Pick<UserCall, 'caller'
   if (row.status !== 'active') throw fail('session_revoked')
   const session = await liveSession(deps, { tenantId, userId: user.id, id: user.sessionId })
   if (row.guest) throw fail('guest_not_allowed')
-  return { ...row, ...session }
+  // A verifier cannot ask for a passkey that it does not know of, so an account that has one is not named without it.
+  await requireProven(deps, caller, user)
+  const methods = shownMethods(session)
+  // Of the other sessions, the MAC does not say how they began: those that a release before this one began with a passkey.
+  if (methods.length === 0)
+    throw fail(session.amr.includes('guest') ? 'guest_not_allowed' : 'stronger_sign_in_required')
+  return { ...row, methods, signedInAt: session.signed_in_at, expiresAt: session.expires_at }
 }
 
 /** The app's own claims. What the user's metadata does not have is absent. @throws id_token_claims_too_large */
@@ -84,8 +95,8 @@ function audienceOf(appId: string, { openid }: Subject, audience: string = appId
 /**
  * Makes an ID token (OpenID Connect Core, section 2) of the user who calls, for a verifier that their app names. RS256, because
  * every verifier knows it.
- * @throws session_missing, session_revoked, session_expired, user_suspended, guest_not_allowed, validation_failed,
- * id_token_claims_too_large, KeyServiceError
+ * @throws session_missing, session_revoked, session_expired, user_suspended, guest_not_allowed, stronger_sign_in_required,
+ * validation_failed, id_token_claims_too_large, KeyServiceError
  */
 export async function createIdToken(
   deps: Deps,
@@ -96,7 +107,7 @@ export async function createIdToken(
   const row = await liveSubject(deps, call)
   const issuedAt = seconds(deps.now())
   // Never after the session, which ends when it is not refreshed.
-  const expiresAt = Math.min(issuedAt + ID_TOKEN_SECONDS, seconds(row.expires_at))
+  const expiresAt = Math.min(issuedAt + ID_TOKEN_SECONDS, seconds(row.expiresAt))
   const payload = {
     // First, so that no claim of the app's could replace one of these.
     ...customClaims(row),
@@ -106,8 +117,8 @@ export async function createIdToken(
     azp: of.appId,
     iat: issuedAt,
     exp: expiresAt,
-    auth_time: seconds(row.signed_in_at),
-    amr: row.amr,
+    auth_time: seconds(row.signedInAt),
+    amr: row.methods,
     ...(row.email !== null && row.email_verified ? { email: row.email, email_verified: true } : {}),
     ...(input.nonce === undefined ? {} : { nonce: input.nonce }),
   }

@@ -59,6 +59,7 @@ const GATED: Record<string, (person: Person, walletId: string) => Promise<Answer
     }),
   'a challenge for the recovery of the key': (person, walletId) =>
     person.post('/mpc/challenge', { walletId, purpose: 'release' }),
+  'an ID token': (person) => person.post('/auth/id-token'),
   'delegated sessions': (person) => person.post('/delegated-sessions', { policy: ANY_NOTE }),
   'adding a passkey': (person) => person.post('/auth/passkey/register-options', {}),
   'removing a passkey': async (person) => {

@@ -20,11 +20,14 @@ export {
   requireUpheld,
   requireVerification,
 } from './step-up.ts'
-export { forgetVerifications } from './step-up-store.ts'
+export { FACTOR_METHODS, forgetVerifications } from './step-up-store.ts'
 export { deleteOldSessions, type ExtraWrites } from './store.ts'
 
 /** What a session says about how its user signed in. */
-export type HowSignedIn = Pick<store.SessionRow, 'amr' | 'signed_in_at' | 'expires_at'>
+export type HowSignedIn = Pick<
+  store.SessionRow,
+  'amr' | 'signed_in_at' | 'expires_at' | 'weak' | 'mfa_at' | 'passkey_at'
+>
 
 /**
  * The session of an access token as the database has it now: the token may be older than what ended it.

@@ -69,6 +69,7 @@ export async function startSessionWith(
     ends_at: input.endsAt ?? null,
     weak: input.vouched !== undefined,
     issuer_mfa_at: input.vouched?.mfaAt ?? null,
+    passkey_at: input.method === 'passkey' ? now : null,
     is_new_user: input.isNewUser ?? false,
     user_agent: origin.userAgent,
     address: origin.address,

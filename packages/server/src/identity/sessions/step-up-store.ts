@@ -66,6 +66,9 @@ export async function lockSessionForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'s
   return row !== undefined
 }
 
+/** What a verified second factor adds to `amr` (RFC 8176). */
+export const FACTOR_METHODS: ReadonlySet<string> = new Set(['otp', 'kba', 'mfa'])
+
 const union = (amr: readonly string[], methods: readonly string[]) => [...new Set([...amr, ...methods])]
 
 /** Records a verified second factor in a session. @returns the session, and its access tokens' lifetime */
@@ -142,7 +145,7 @@ export async function recordServerVerification(
     on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at, mac = excluded.mac`)
 }
 
-/** Deletes all verifications of a user whose second factor was deleted. */
+/** Deletes all verifications of a user whose second factor was deleted: no later token of their sessions says that there was one. */
 export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   const verified = await readToEnd<SessionRow>(
     tx,
@@ -156,5 +159,8 @@ export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: I
       tx,
       verified.map((row) => ({ ...row, mfa_at: null })),
     )
+  await tx.run(sql`
+    update sessions set amr = array(select m from unnest(amr) with ordinality a(m, n) where m <> all (${[...FACTOR_METHODS]}) order by n)
+    where tenant_id = ${tenantId} and user_id = ${userId} and amr && ${[...FACTOR_METHODS]}::text[]`)
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
 }

@@ -30,7 +30,7 @@ export interface SessionRow extends Versioned {
   mfa_at: Date | null
   /** Whether it began with a way in that somebody else controls. */
   weak: boolean
-  /** When a passkey of the account was last shown in it, after its beginning. */
+  /** When a passkey of the account was last shown in it. Null for those that releases before 0042_id_tokens.sql began with one. */
   passkey_at: Date | null
   /** When its issuer last verified a second factor of the user, if it says so. */
   issuer_mfa_at: Date | null
@@ -82,7 +82,7 @@ export function toClaims(
 /** A new session's values. Its app sets the lifetimes of the session and its access tokens. */
 export type NewSession = Omit<
   SessionRow,
-  'mfa_at' | 'passkey_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at' | 'version' | 'mac'
+  'mfa_at' | 'generation' | 'refreshed_at' | 'expires_at' | 'revoked_at' | 'version' | 'mac'
 >
 
 /**
@@ -96,7 +96,7 @@ export interface ExtraWrites {
 }
 
 /** What a new session does not have. */
-const NOT_YET = { mfa_at: null, passkey_at: null, revoked_at: null, version: 0, mac: null }
+const NOT_YET = { mfa_at: null, revoked_at: null, version: 0, mac: null }
 
 export const NOTHING_FIRST = { writes: sql`first_nothing as (select)`, holds: sql`true` }
 export const NOTHING_SECOND = { writes: sql`second_nothing as (select)`, holds: sql`true` }
@@ -124,11 +124,12 @@ export async function insertSession(
     ${second.writes},
     begun as (
       insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, ends_at, expires_at, is_new_user,
-        weak, issuer_mfa_at, user_agent, address, mac)
+        weak, issuer_mfa_at, passkey_at, user_agent, address, mac)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
         least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
-        ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.user_agent}, ${row.address},
+        ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.passkey_at}::timestamptz,
+        ${row.user_agent}, ${row.address},
         ${row.mac}::bytea
       from app, seen where ${second.holds} returning 1),
     ${told}
