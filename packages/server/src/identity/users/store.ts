@@ -9,6 +9,7 @@ import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../p
 import { type IdList, listWith, listWithout } from '../../platform/security/records/id-list.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
+import { METADATA_CLAIM_PREFIX } from '../../tenancy/apps/service.ts'
 import type { User } from './schema.ts'
 
 /** A row of the table `users`. */
@@ -126,6 +127,12 @@ export async function promoteGuest(tx: Db, before: UserRow, event: StoredEvent):
     update users set guest = false, created_event_id = ${event.id},
       ${change(row, 'email email_key name external_id metadata search_text updated_at version mac')}
     where tenant_id = ${row.tenant_id} and id = ${row.id} and guest`)
+  // The database takes claims out of the metadata at a conversion, because a process of the release before lets guests write them.
+  // Here, they are a server's: the caller has refused those of guests.
+  if (Object.keys(row.metadata).some((key) => key.startsWith(METADATA_CLAIM_PREFIX)))
+    await tx.run(
+      sql`update users set metadata = ${JSON.stringify(row.metadata)}::jsonb where tenant_id = ${row.tenant_id} and id = ${row.id}`,
+    )
 }
 
 const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>

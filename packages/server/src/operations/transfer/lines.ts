@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import { readLines } from '../../platform/files.ts'
+import { METADATA_CLAIM_PREFIX } from '../../tenancy/apps/service.ts'
 import type { Opened } from './container.ts'
 import { parseJson, TransferError } from './errors.ts'
 import type { Row, Table } from './tables.ts'
@@ -130,6 +131,19 @@ function tablesOf(manifest: Manifest, tables: readonly Table[]): Table[] {
   return manifest.tables.flatMap(({ name }) => expected.filter((table) => table.name === name))
 }
 
+/**
+ * What a release without ID tokens wrote: guests could write any metadata, so keys that are claims today go, as in
+ * 0042_id_tokens.sql. Metadata that is no object is left to the database, which refuses it.
+ */
+function withoutClaims(row: Row, { name, columns }: Table): Row {
+  const at = columns.findIndex((column) => column.name === 'metadata')
+  const metadata: unknown = name === 'users' ? parseJson(row[at] ?? '') : null
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return row
+  const entries = Object.entries(metadata)
+  const kept = entries.filter(([key]) => !key.startsWith(METADATA_CLAIM_PREFIX))
+  return kept.length === entries.length ? row : row.with(at, JSON.stringify(Object.fromEntries(kept)))
+}
+
 /** @throws TransferError when it is no row of so many columns */
 function readRow(line: string, { name, columns }: Table): Row {
   const value = parseJson(line)
@@ -193,6 +207,9 @@ export async function* readPortions(
     const manifest = readManifest(await nextLine())
     const inOrder = tablesOf(manifest, tables)
     begun(manifest)
+    const hasClaims = inOrder.some(
+      ({ name, columns }) => name === 'apps' && columns.some((one) => one.name === 'openid'),
+    )
     let position = 0
     for (const table of inOrder) {
       let rows: Row[] = []
@@ -201,7 +218,8 @@ export async function* readPortions(
         const line = await nextLine()
         position += 1
         if (position <= from) continue
-        rows.push(readRow(line, table))
+        const row = readRow(line, table)
+        rows.push(hasClaims ? row : withoutClaims(row, table))
         chars += line.length
         if (left > 1 && rows.length < PORTION_ROWS && chars < PORTION_CHARS) continue
         yield { table, rows, position: position - rows.length }

@@ -33,7 +33,7 @@ const settings = {
     .max(CLAIMS_MAX)
     .meta({
       description:
-        'Claims of ID tokens that come from the metadata of the user: `plan` has the value of the key `claim:plan`, and is absent if there is none. Only your server writes such keys. Names with a meaning in OpenID Connect are refused.',
+        'Claims of ID tokens that come from the metadata of the user: `plan` has the value of the key `claim:plan`, and is absent if there is none. Users and guests cannot write such keys. Names with a meaning in OpenID Connect or OAuth are refused.',
       example: ['plan'],
       uniqueItems: true,
       ...expected(`a list of at most ${CLAIMS_MAX} different names`),
