@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, type TestContext, test, vi } from 'vitest'
 import { idTokenOf, kidsOf, partOf, readPublic } from '../../src/identity/id-tokens/id-tokens.fixture.ts'
+import { rotateIdTokenKeys } from '../../src/identity/id-tokens/service.ts'
 import { newApp, signInAs } from '../../src/identity/sessions/sessions.fixture.ts'
 import { eventually, newDatabase, type Service, startService } from '../harness/harness.ts'
 import { hasMoto, Moto } from '../harness/moto.ts'
@@ -134,6 +135,11 @@ describe.skipIf(!hasMoto)(
         expect([answer.status, answer.body.code]).toEqual([500, 'key_service_unavailable'])
         expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
       }
+      // Tokens by a key that was replaced still count, although the next key cannot be made.
+      await rotateIdTokenKeys(service.deps, { revoke: false })
+      expect((await ada.post('/auth/id-token')).body.code).toBe('key_service_unavailable')
+      expect(await kidsOf(service, ada.appId)).toEqual([kid])
+      expect((await readPublic(service, ada.appId, 'jwks.json')).headers.get('cache-control')).toBe('public, max-age=0')
       reach()
       await eventually('a key', async () => (await bob.post('/auth/id-token')).status === 200)
       expect(await kidsOf(service, other)).toHaveLength(1)

@@ -57,9 +57,9 @@ export const discoveryRoutes: readonly PlainRoute[] = [
     maxAgeSeconds: CONFIGURATION_SECONDS,
     body: configurationOf(issuerOf(deps, appId)),
   })),
-  publicRoute(JWKS_PATH, async (deps, of) => ({
-    contentType: 'application/jwk-set+json',
-    maxAgeSeconds: JWKS_SECONDS,
-    body: await jwkSetOf(deps, of),
-  })),
+  publicRoute(JWKS_PATH, async (deps, of) => {
+    const { whole, keys } = await jwkSetOf(deps, of)
+    const maxAgeSeconds = whole ? JWKS_SECONDS : 0
+    return { contentType: 'application/jwk-set+json', maxAgeSeconds, body: { keys } }
+  }),
 ]

@@ -8,7 +8,6 @@ import {
 } from 'node:crypto'
 import { promisify } from 'node:util'
 import { LRUCache } from 'lru-cache'
-import { createKeyedMutex } from '../../platform/concurrency/keyed-mutex.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import type { OfApp } from '../../platform/hooks.ts'
@@ -16,6 +15,7 @@ import { fail } from '../../platform/http/errors.ts'
 import { open, seal } from '../../platform/security/crypto.ts'
 import type { KeyProvider } from '../../platform/security/key-provider.ts'
 import { lockAppForShare } from '../../tenancy/apps/service.ts'
+import { createKeyQueue } from './key-queue.ts'
 import * as store from './store.ts'
 
 /** How long an ID token is valid at most. */
@@ -82,41 +82,55 @@ async function newRow({ keys, now }: Pick<Deps, 'keys' | 'now'>, of: OfApp): Pro
   }
 }
 
-/** One at a time in a process: everybody who reads key sets can cause it, and it shares its threads with other work. */
-const making = createKeyedMutex()
+/** Of this process. */
+const making = createKeyQueue()
 
-/** The row of an app's current key. The first call makes one. @throws not_found if there is no such app */
-async function currentRow(deps: Deps, of: OfApp): Promise<store.KeyRow> {
-  const found = await store.findCurrentKey(deps.db, of)
-  if (found !== undefined) return found
+/** Makes an app's current key, unless another process was faster. @throws not_found if there is no such app, KeyServiceError */
+async function makeKey(deps: Deps, of: OfApp): Promise<void> {
+  if ((await store.findCurrentKey(deps.db, of)) !== undefined) return
   const made = await newRow(deps, of)
-  return deps.db.tx(async (tx) => {
+  await deps.db.tx(async (tx) => {
     if (!(await lockAppForShare(tx, of.tenantId, of.appId))) throw fail('not_found')
     await store.insertKey(tx, made)
-    const row = await store.findCurrentKey(tx, of)
-    if (row === undefined) throw new Error(`the app ${of.appId} has no key for ID tokens although it was just made`)
-    return row
   })
 }
 
-/** Sees to it that an app has a key, once for all that wait for it. Call it before any transaction. @throws not_found, KeyServiceError */
+const busy = () => fail('rate_limited', [], { 'retry-after': '1' })
+
+/**
+ * Sees to it that an app has a key, once for all that wait for it. Call it before any transaction.
+ * @throws not_found, rate_limited (too many wait), KeyServiceError
+ */
 export async function ensureKey(deps: Deps, of: OfApp): Promise<void> {
   if ((await store.findCurrentKey(deps.db, of)) !== undefined) return
-  const made = await making.run('', () => currentRow(deps, of))
-  if (made === null) throw fail('rate_limited', [], { 'retry-after': '1' })
+  if ((await making.run(of, () => makeKey(deps, of))) === null) throw busy()
 }
 
-/** The key that signs an app's ID tokens. @throws not_found, record_tampered, KeyServiceError */
+/**
+ * The key that signs an app's ID tokens, after `ensureKey`.
+ * @throws rate_limited if it was rotated at this moment: the repeat makes another one; record_tampered, KeyServiceError
+ */
 export async function currentKey(deps: Deps, of: OfApp): Promise<IdTokenKey> {
-  return openKey(deps, await currentRow(deps, of))
+  const row = await store.findCurrentKey(deps.db, of)
+  if (row === undefined) throw busy()
+  return openKey(deps, row)
 }
 
-/** An app's public keys: a JWK Set (RFC 7517). @throws not_found, record_tampered, KeyServiceError */
-export async function jwkSetOf(deps: Deps, of: OfApp): Promise<{ keys: JsonWebKey[] }> {
-  await ensureKey(deps, of)
+/**
+ * An app's public keys, a JWK Set (RFC 7517), and whether it is whole. It is not where a key cannot be made or opened now:
+ * verifiers get what there is, because tokens by those keys count.
+ * @throws not_found, rate_limited, record_tampered, KeyServiceError, if there is nothing
+ */
+export async function jwkSetOf(deps: Deps, of: OfApp): Promise<{ whole: boolean; keys: JsonWebKey[] }> {
+  const [made] = await Promise.allSettled([ensureKey(deps, of)])
   const rows = await store.listPublishedKeys(deps.db, of, deps.now())
-  const keys = await Promise.all(rows.map((row) => openKey(deps, row)))
-  return { keys: keys.map(({ jwk }) => jwk) }
+  const opened = await Promise.allSettled(rows.map((row) => openKey(deps, row)))
+  const keys = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value.jwk] : []))
+  const failed = [made, ...opened].find((one) => one.status === 'rejected')
+  if (keys.length === 0 && failed !== undefined) throw failed.reason
+  if (failed !== undefined)
+    deps.log.warn({ err: failed.reason, appId: of.appId }, 'a key set of ID tokens is not whole')
+  return { whole: failed === undefined, keys }
 }
 
 /**
