@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes } from 'node:crypto'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newAuthenticator, register } from '../../../test/harness/authenticator.ts'
 import { expectError } from '../../../test/harness/envelope.ts'
@@ -118,6 +119,9 @@ describe.each(BOTH)('%s', (_, newWallet) => {
     expect(data).toMatchObject([{ provider: type, issuer: null, subject: wallet.subject }])
     const told = (await eventsOf(service, tenant, 'user.signed_in')).filter(({ userId }) => userId === first.user.id)
     expect(told.map(({ method }) => method)).toEqual(['wallet', 'wallet'])
+    const headers = { authorization: `Bearer ${second.accessToken}`, origin: ORIGIN }
+    const { idToken } = (await tenant.post('/auth/id-token', {}, { key, headers })).body.data
+    expect(decodeJwt(idToken)).toMatchObject({ sub: first.user.id, amr: ['wallet'] })
     const linked = { identityId: data[0].id, userId: first.user.id, provider: type, issuer: null }
     expect(await eventsOf(service, tenant, 'identity.linked')).toContainEqual(linked)
   })

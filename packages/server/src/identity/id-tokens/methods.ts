@@ -3,7 +3,7 @@ import { FACTOR_METHODS, type HowSignedIn } from '../sessions/service.ts'
 /** What a passkey adds to `amr` (RFC 8176). */
 const PASSKEY_METHODS: ReadonlySet<string> = new Set(['hwk', 'user'])
 /** Ways in that somebody else controls. */
-const WEAK_METHODS: ReadonlySet<string> = new Set(['email', 'exchange', 'provider'])
+const WEAK_METHODS: ReadonlySet<string> = new Set(['email', 'exchange', 'provider', 'wallet'])
 
 /**
  * The methods of a session that an ID token may name. The session's `amr` has no MAC, so a method counts only where a column
