@@ -420,6 +420,24 @@ describe('an account', () => {
     }
   })
 
+  test('keeps a session revoked for its access token, although the row says that it is not', async () => {
+    const tenant = await service.newTenant()
+    const victim = await signInAs(service, tenant)
+    expectStatus(await victim.delete(`/auth/sessions/${victim.sessionId}`), 200)
+    expectError(await victim.get('/auth/sessions'), 401, 'session_revoked')
+    await service.sql('update sessions set revoked_at = null where id = $1', [victim.sessionId])
+    await expectTampered(tenant, await victim.get('/users/me'), 'session', victim.sessionId)
+  })
+
+  test('has no second factor in its access tokens that the row names and nobody showed', async () => {
+    const tenant = await service.newTenant()
+    const victim = await signInAs(service, tenant)
+    await service.sql(`update sessions set amr = amr || '{otp,mfa}' where id = $1`, [victim.sessionId])
+    const { data } = (await victim.post('/auth/refresh', { refreshToken: victim.refreshToken })).body
+    const { amr } = JSON.parse(Buffer.from(data.accessToken.split('.')[1], 'base64url').toString())
+    expect(amr).toEqual(['hwk', 'user'])
+  })
+
   test('is not reached by an address that the attacker gave it, and keeps its second factor', async () => {
     const tenant = await service.newTenant()
     expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { email: { enabled: true } }), 200)

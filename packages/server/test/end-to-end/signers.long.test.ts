@@ -314,6 +314,33 @@ describe.skipIf(NO_SOFTHSM !== null)(
       expect(allowed.status, allowed.text).toBe(200)
       expect((await sessions(service, { ...ada, accessToken: allowed.body.data.accessToken })).status).toBe(200)
 
+      // Nor for a session whose row was changed, or made, by somebody who writes the database.
+      const [before] = await service.sql<{ signed_in_at: Date; mac: Buffer }>(
+        'select signed_in_at, mac from sessions where id = $1',
+        [claims.sid],
+      )
+      await service.sql(
+        `update sessions set mac = mac, signed_in_at = signed_in_at + interval '1 minute' where id = $1`,
+        [claims.sid],
+      )
+      const later = await answered(textBy(key, key.id, JSON.stringify({ ...claims, auth_time: claims.auth_time + 60 })))
+      expect([later.status, later.body.code]).toEqual([500, 'record_tampered'])
+      await service.sql('update sessions set signed_in_at = $2, mac = null where id = $1', [
+        claims.sid,
+        before?.signed_in_at,
+      ])
+      await service.sql('update sessions set mac = $2 where id = $1', [claims.sid, before?.mac])
+      // A second factor that the row names, and that was never shown.
+      await service.sql(`update sessions set amr = amr || '{otp,mfa}' where id = $1`, [claims.sid])
+      await refused('otp', textBy(key, key.id, JSON.stringify({ ...claims, amr: [...claims.amr, 'otp', 'mfa'] })))
+      await service.sql(
+        `insert into sessions (tenant_id, id, app_id, user_id, amr, signed_in_at, refreshed_at, expires_at, is_new_user, address)
+         select tenant_id, $2, app_id, user_id, amr, signed_in_at, refreshed_at, expires_at, false, address from sessions where id = $1`,
+        [sid, `ses_${'1'.repeat(26)}`],
+      )
+      const made = textBy(key, key.id, JSON.stringify({ ...claims, sub, sid: `ses_${'1'.repeat(26)}` }))
+      expect((await answered(made)).body.code).toBe('record_tampered')
+
       // A copy from before the last rotation has the secrets of a key that no longer signs.
       expect((await halfkey(service, 'keys', 'rotate-signing', '--local')).code).toBe(0)
       expect((await halfkey(service, 'keys', 'rotate-signing')).code).toBe(0)

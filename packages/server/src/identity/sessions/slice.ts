@@ -1,10 +1,11 @@
 import { hourly } from '../../platform/maintenance.ts'
 import { SIGNING_KEY_RECORD } from '../../platform/security/records/signing-key-record.ts'
+import { USER_SESSION_RECORD } from '../../platform/security/records/user-session-record.ts'
 import { deleteOldRevocations } from '../../platform/security/revocations.ts'
 import type { Slice } from '../../platform/slice.ts'
 import { jwksRoute, sessionRoutes } from './routes.ts'
+import { SERVER_VERIFICATION_RECORD } from './server-verification-record.ts'
 import { deleteOldSessions } from './service.ts'
-import { SERVER_VERIFICATION_RECORD, USER_SESSION_RECORD } from './session-record.ts'
 
 /** Sessions of signed-in users and their tokens. */
 export const sessionSlice: Slice = {

@@ -29,10 +29,7 @@ export interface SignIn extends Call {
   isNewUser?: boolean
 }
 
-type SessionParts = Pick<
-  store.SessionRow,
-  'tenant_id' | 'id' | 'app_id' | 'user_id' | 'amr' | 'signed_in_at' | 'ends_at' | 'generation'
->
+type SessionParts = Parameters<typeof store.toClaims>[0] & Pick<store.SessionRow, 'generation'>
 
 /** The tokens of a session at its current generation. */
 export async function tokensOf(deps: Deps, row: SessionParts, accessSeconds: number): Promise<Tokens> {
@@ -88,7 +85,7 @@ export async function startSessionWith(
   )
   if (accessSeconds === null) return { tokens: null, firstHeld }
   if (event !== null) deps.db.afterCommit(deps.wake.outbox)
-  return { tokens: await tokensOf(deps, { ...row, generation: 0 }, accessSeconds) }
+  return { tokens: await tokensOf(deps, { ...row, mfa_at: null, passkey_at: null, generation: 0 }, accessSeconds) }
 }
 
 /** The same without additional writes. @throws user_suspended */

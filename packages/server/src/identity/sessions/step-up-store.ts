@@ -5,7 +5,8 @@ import { readJoined, readRecord, readToEnd, resealed, sealed } from '../../platf
 import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import { recordColumns } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
-import { SERVER_VERIFICATION_RECORD, USER_SESSION_RECORD } from './session-record.ts'
+import { USER_SESSION_RECORD } from '../../platform/security/records/user-session-record.ts'
+import { SERVER_VERIFICATION_RECORD } from './server-verification-record.ts'
 import {
   type ExtraWrites,
   lockSession,

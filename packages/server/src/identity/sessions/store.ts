@@ -16,8 +16,9 @@ import {
 } from '../../platform/security/records/access.ts'
 import { type RecordRow, recordColumns } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
+import { USER_SESSION_RECORD } from '../../platform/security/records/user-session-record.ts'
+import { shownMethods } from '../../platform/security/signers/shown-methods.ts'
 import type { ListSessions, Session } from './schema.ts'
-import { USER_SESSION_RECORD } from './session-record.ts'
 
 /** A row of the table `sessions`. */
 export interface SessionRow extends Versioned {
@@ -66,14 +67,17 @@ export function toSession(row: SessionRow, now: Date, currentId: Id<'ses'> | nul
 
 /** The claims of the session's access tokens. */
 export function toClaims(
-  row: Pick<SessionRow, 'tenant_id' | 'app_id' | 'user_id' | 'id' | 'amr' | 'signed_in_at' | 'ends_at'>,
+  row: Pick<
+    SessionRow,
+    'tenant_id' | 'app_id' | 'user_id' | 'id' | 'amr' | 'weak' | 'mfa_at' | 'passkey_at' | 'signed_in_at' | 'ends_at'
+  >,
 ): AccessClaims {
   return {
     tenantId: row.tenant_id,
     appId: row.app_id,
     userId: row.user_id,
     sessionId: row.id,
-    amr: row.amr,
+    amr: shownMethods(row),
     signedInAt: row.signed_in_at,
     endsAt: row.ends_at,
   }

@@ -11,6 +11,7 @@ import { guestOver } from './guest-over.ts'
 import { readJoined } from './records/access.ts'
 import { recordColumns } from './records/kind.ts'
 import { USER_RECORD } from './records/user-record.ts'
+import { USER_SESSION_RECORD } from './records/user-session-record.ts'
 
 /** The headers that say which user a call acts for. */
 export interface UserHeaders {
@@ -34,9 +35,10 @@ interface ActingRequest {
 async function isOver(deps: Deps, claims: AccessClaims): Promise<boolean> {
   const row = await readJoined<{ revoked: boolean; status: string; guestOver: boolean }>(
     deps.db,
-    [USER_RECORD],
+    [USER_SESSION_RECORD, USER_RECORD],
     sql`
-    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver", ${recordColumns(USER_RECORD, 'u')}
+    select s.revoked_at is not null as revoked, u.status, ${guestOver(deps.now())} as "guestOver",
+      ${recordColumns(USER_SESSION_RECORD, 's')}, ${recordColumns(USER_RECORD, 'u')}
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
     where s.tenant_id = ${claims.tenantId} and s.id = ${claims.sessionId}`,

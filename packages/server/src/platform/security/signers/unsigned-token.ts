@@ -6,7 +6,9 @@ import { equalSecrets, hmacSha256Bytes } from '../crypto.ts'
 import { readJoined } from '../records/access.ts'
 import { recordColumns } from '../records/kind.ts'
 import { USER_RECORD } from '../records/user-record.ts'
+import { USER_SESSION_RECORD } from '../records/user-session-record.ts'
 import type { SigningKey } from '../signing-keys.ts'
+import { shownMethods } from './shown-methods.ts'
 
 /*
  * Access tokens that wait for the signature of a module. Whoever holds the secret of refresh tokens can write such a text, too: so
@@ -72,24 +74,38 @@ function claimsIn(payload: string): Claims {
   return read.data
 }
 
+/** What a token is compared with. */
+interface NamedSession {
+  user_id: string
+  app_id: string
+  amr: string[]
+  weak: boolean
+  mfa_at: Date | null
+  passkey_at: Date | null
+  signed_in_at: Date
+  ends_at: Date | null
+}
+
 /** Whether the session that the token names has just these owner and ways in, and has not ended. */
 async function isOfSession(deps: Deps, claims: Claims, now: Date): Promise<boolean> {
-  const row = await readJoined<{ user_id: string; app_id: string; amr: string[]; signed_in_at: Date; ends_at: Date }>(
+  const row = await readJoined<NamedSession>(
     deps.db,
-    [USER_RECORD],
+    [USER_SESSION_RECORD, USER_RECORD],
     sql`
-    select s.user_id, s.app_id, s.amr, s.signed_in_at, s.ends_at, ${recordColumns(USER_RECORD, 'u')}
+    select s.user_id, s.app_id, s.amr, s.weak, s.mfa_at, s.passkey_at, s.signed_in_at, s.ends_at, ${recordColumns(USER_SESSION_RECORD, 's')},
+      ${recordColumns(USER_RECORD, 'u')}
     from sessions s join users u on u.tenant_id = s.tenant_id and u.id = s.user_id
     where s.tenant_id = ${claims.tid} and s.id = ${claims.sid} and s.revoked_at is null and s.expires_at > ${now}
       and u.status = 'active'`,
   )
+  if (row === undefined) return false
+  const methods = shownMethods(row)
   return (
-    row !== undefined &&
     row.user_id === claims.sub &&
     row.app_id === claims.aud &&
     row.app_id === claims.client_id &&
     // What the session has shown since is no reason against a token from before.
-    claims.amr.every((method) => row.amr.includes(method)) &&
+    claims.amr.every((method) => methods.includes(method)) &&
     claims.auth_time <= seconds(row.signed_in_at) &&
     (row.ends_at === null || claims.ends === seconds(row.ends_at))
   )

@@ -1,6 +1,9 @@
-import { defineRecord } from '../../platform/security/records/kind.ts'
+import { defineRecord } from './kind.ts'
 
-/** The MAC of a user's session: whose it is, what was shown in it and when, and whether it was revoked. */
+/**
+ * The MAC of a user's session: whose it is, what was shown in it and when, and whether it was revoked. Declared here, because whoever
+ * signs an access token reads it, too.
+ */
 export const USER_SESSION_RECORD = defineRecord({
   name: 'session',
   table: 'sessions',
@@ -27,15 +30,4 @@ export const USER_SESSION_RECORD = defineRecord({
     user_agent: 'shown only',
     address: 'shown only',
   },
-})
-
-/** The MAC of a step-up that a secret key made for a user: when that was. */
-export const SERVER_VERIFICATION_RECORD = defineRecord({
-  name: 'server_verification',
-  table: 'server_verifications',
-  key: ['key_id', 'user_id'],
-  since: 2,
-  versioned: false,
-  columns: { mfa_at: 'time' },
-  notAuthority: {},
 })
