@@ -336,6 +336,12 @@ describe('a step-up', () => {
       expectError(await page.call('POST', '/api-keys', { body }), 403, 'reauthentication_required')
       expectError(await page.call('POST', '/members', { body: person() }), 403, 'reauthentication_required')
       expectError(await page.call('GET', '/users', csv), 403, 'reauthentication_required')
+      // The same in pages of JSON.
+      for (const query of ['page=11&page_size=100', 'page=51', 'page=9999999'])
+        expectError(await page.call('GET', `/users?${query}`), 403, 'reauthentication_required')
+      for (const query of ['page=10&page_size=100', 'page=50'])
+        expect((await page.call('GET', `/users?${query}`)).status, query).toBe(200)
+      expect((await its.get('/users?page=11&page_size=100')).status).toBe(200)
       expect((await page.call('GET', '/users')).status).toBe(200)
       // The operator's own link is for recovery.
       const operator = await openPage(own, { link: await newLink(own, its.tenantId) })
@@ -349,6 +355,8 @@ describe('a step-up', () => {
   test('does not let support take lists away', async () => {
     const { page } = await as('support')
     expectError(await page.call('GET', '/users', { headers: { accept: 'text/csv' } }), 403, 'insufficient_scope')
+    expectError(await page.call('GET', '/users?page=11&page_size=100'), 403, 'insufficient_scope')
+    expect((await page.call('GET', '/users?page=10&page_size=100')).status).toBe(200)
   })
 })
 

@@ -8,12 +8,12 @@ import { signTokens } from '../security/access-token.ts'
 import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
-import { authoriseMember } from '../security/roles/member-calls.ts'
+import { authoriseMember, isDeep } from '../security/roles/member-calls.ts'
 import { isAllowedOrigin } from '../security/web-origin.ts'
 import { streamCsv, wantsCsv } from './csv.ts'
 import { type ErrorDetail, fail, HttpError, invalid } from './errors.ts'
 import { checkIdempotencyKey, isKept, type KeyedRequest, runOnce, runOnceInSteps } from './idempotency.ts'
-import type { Callers, Delegate, Input, Origin, Page, Route } from './route.ts'
+import type { Callers, Delegate, Input, Origin, Page, PageQuery, Route } from './route.ts'
 import { serialiser, validator } from './schema.ts'
 
 /** A request as the web framework passes it on. Nothing in it is checked yet. */
@@ -90,11 +90,17 @@ function authorise(deps: Deps, callers: Callers, holder: KeyHolder, webOrigin: s
     throw fail('origin_not_allowed')
 }
 
-/** The role of a member, then what holds for every caller. @returns whether a whole list is asked for as CSV @throws 403 */
-function admit(deps: Deps, route: Route, { holder, origin, headers }: Incoming): boolean {
+/**
+ * The role of a member, then what holds for every caller. @param query it is valid @returns whether a whole list is asked for as CSV
+ * @throws 403
+ */
+function admit(deps: Deps, route: Route, { holder, origin, headers }: Incoming, query: PageQuery): boolean {
   // Whole lists are not for strangers: they pay for one call, and would go on after their link was revoked.
   const asCsv = route.reply.kind === 'list' && route.callers.kind !== 'subscriber' && wantsCsv(headers.accept)
-  if (holder.member !== undefined) authoriseMember(route, holder.member, { headers, asCsv, now: deps.now() })
+  if (holder.member !== undefined) {
+    const isExport = asCsv || (route.reply.kind === 'list' && isDeep(query))
+    authoriseMember(route, holder.member, { headers, isExport, now: deps.now() })
+  }
   authorise(deps, route.callers, holder, origin.webOrigin)
   return asCsv
 }
@@ -181,7 +187,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     // A missing body means {}. A body of `null` does not.
     const body = takesBody && incoming.body !== undefined ? incoming.body : {}
     if (takesBody) refuse(checkBody(body, incoming.bodyBytes), bodyField)
-    const asCsv = admit(deps, route, incoming)
+    const asCsv = admit(deps, route, incoming, query)
     const { user, delegate } =
       route.callers.kind === 'both'
         ? await resolveActor(deps, incoming.holder, route.callers.user, { ...incoming, method: route.method })

@@ -1,5 +1,5 @@
 import { fail } from '../../http/errors.ts'
-import type { CallingMember, Route } from '../../http/route.ts'
+import { type CallingMember, type PageQuery, paging, type Route } from '../../http/route.ts'
 import { allows } from '../api-key.ts'
 import type { UserHeaders } from '../current-user.ts'
 import { EXPORTS_FROM, FOR_NO_MEMBER, type Role, rankOf, STEP_UP, STEP_UP_MS, scopesOf } from './roles.ts'
@@ -22,9 +22,18 @@ export function mayCall(role: Role, route: Pick<Route, 'callers' | 'secret'>): b
 /** What a member's call comes with that its role decides on. */
 interface MemberCall {
   headers: UserHeaders
-  /** A whole list is asked for as CSV. */
-  asCsv: boolean
+  /** A list is asked for as CSV, or deeper than `isDeep` allows. */
+  isExport: boolean
   now: Date
+}
+
+/** How far members read a list as JSON to look something up. Beyond it they take the list away, page by page, as CSV does at once. */
+const RECORDS_TO_LOOK_AT = 1_000
+
+/** Whether a page of a list ends beyond that. */
+export function isDeep(query: PageQuery): boolean {
+  const { offset, pageSize } = paging(query)
+  return offset + pageSize > RECORDS_TO_LOOK_AT
 }
 
 const refusal = (role: Role, message: string) =>
@@ -38,7 +47,11 @@ export function authoriseMember(route: Route, { role, verifiedAtMs }: CallingMem
   if (!mayCall(role, route)) throw refusal(role, `The role ${role} does not allow this call.`)
   if (call.headers['x-user-id'] !== undefined || call.headers.authorization !== undefined)
     throw refusal(role, 'A member does not act for a user or a delegated session.')
-  if (call.asCsv && rankOf(role) < rankOf(EXPORTS_FROM)) throw refusal(role, `The role ${role} does not allow exports.`)
-  const needsStepUp = call.asCsv || STEP_UP.has(`${route.method} ${route.path}`)
+  if (call.isExport && rankOf(role) < rankOf(EXPORTS_FROM))
+    throw refusal(
+      role,
+      `The role ${role} does not allow exports: lists as CSV, and what lies beyond their first ${RECORDS_TO_LOOK_AT} records.`,
+    )
+  const needsStepUp = call.isExport || STEP_UP.has(`${route.method} ${route.path}`)
   if (needsStepUp && call.now.getTime() - verifiedAtMs > STEP_UP_MS) throw fail('reauthentication_required')
 }

@@ -108,5 +108,5 @@ export const STEP_UP: ReadonlySet<string> = new Set([
   'DELETE /subscribers/:id',
 ])
 
-/** The least role that may take whole lists away as CSV, after a step-up: they are exports. */
+/** The least role that may take lists away, after a step-up: as CSV, or beyond their first 1 000 records. */
 export const EXPORTS_FROM: Role = 'developer'
