@@ -11,18 +11,25 @@ import * as store from './store.ts'
 
 /**
  * What the link in a notice carries: the recovery, and the proof that its reader got the notice. It only cancels. It follows
- * from a key that the database holds only sealed, so nothing of it is stored.
+ * from a key that the database holds only sealed, so nothing of it is stored. Not from a key of tokens: the link must still cancel
+ * when all of those were revoked, as after a theft.
  */
-export async function cancelToken(deps: Pick<Deps, 'signingKeys'>, id: Id<'rcv'>): Promise<string> {
-  const { refreshKey } = await deps.signingKeys.oldest()
+export async function cancelToken({ db }: Pick<Deps, 'db'>, tenantId: Id<'ten'>, id: Id<'rcv'>): Promise<string> {
+  return `${id}.${(await db.records.proof(tenantId, 'recovery-cancel', id)).toString('base64url')}`
+}
+
+/** What notices of releases before carried, which may still lie in a mailbox: it followed from the oldest key of tokens. */
+async function earlierToken({ signingKeys }: Pick<Deps, 'signingKeys'>, id: Id<'rcv'>): Promise<string> {
+  const { refreshKey } = await signingKeys.oldest()
   return `${id}.${hmacSha256Bytes(refreshKey, `halfkey/v1/recovery-cancel ${id}`).toString('base64url')}`
 }
 
 /** The recovery that a token cancels. @throws not_found (names `token`) */
-async function readToken(deps: Deps, token: string): Promise<Id<'rcv'>> {
+async function readToken(deps: Deps, tenantId: Id<'ten'>, token: string): Promise<Id<'rcv'>> {
   const id = token.split('.')[0] ?? ''
   if (!isId('rcv', id)) throw notFoundField('token')
-  if (!equalSecrets(Buffer.from(await cancelToken(deps, id)), Buffer.from(token))) throw notFoundField('token')
+  const genuine = await Promise.all([cancelToken(deps, tenantId, id), earlierToken(deps, id)])
+  if (!genuine.some((one) => equalSecrets(Buffer.from(one), Buffer.from(token)))) throw notFoundField('token')
   return id
 }
 
@@ -74,7 +81,7 @@ export async function cancelRecovery(
     const row = await deps.db.tx((tx) => cancelPending(tx, deps, of, 'session'))
     return store.toRecovery(existing(row), now)
   }
-  const id = await readToken(deps, token)
+  const id = await readToken(deps, tenantId, token)
   const found = await store.findRecovery(deps.db, caller, id)
   if (found === undefined) throw notFoundField('token')
   if (found.status !== 'pending') return store.toRecovery(found, now)

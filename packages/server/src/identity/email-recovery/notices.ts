@@ -57,7 +57,7 @@ function told(before: store.RecoveryRow, step: Step, now: Date): store.RecoveryR
 /** The page on which the reader of a notice stops the recovery. Opening it does nothing: programs open links too. */
 async function cancelUrl(deps: Deps, row: store.RecoveryRow): Promise<string> {
   const page = new URL(`/signin?app=${row.app_id}`, publicUrl(deps.config)).href
-  return `${page}#cancel_recovery=${await cancelToken(deps, row.id)}`
+  return `${page}#cancel_recovery=${await cancelToken(deps, row.tenant_id, row.id)}`
 }
 
 async function tell(

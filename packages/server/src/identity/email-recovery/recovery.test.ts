@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { logIn } from '../../../test/harness/authenticator.ts'
 import { expectError } from '../../../test/harness/envelope.ts'
+import { eventually } from '../../../test/harness/harness.ts'
 import { newSharedWallet } from '../../keys/key-shares/key-shares.fixture.ts'
+import { newId } from '../../platform/ids.ts'
+import { hmacSha256Bytes } from '../../platform/security/crypto.ts'
+import { rotateSigningKey } from '../../platform/security/signing-keys.ts'
 import { type MailingService, startMailing } from '../email-sign-in/email.fixture.ts'
 import { enrol } from '../mfa/mfa.fixture.ts'
 import { eventsOf, personOf, signInAs } from '../sessions/sessions.fixture.ts'
@@ -102,6 +106,35 @@ test('a first notice that comes late moves the end by as much: the whole wait is
 })
 
 describe('a pending recovery is canceled', () => {
+  test('by the link of a notice from before all keys of tokens were revoked', async () => {
+    const app = await newRecoveryApp(mailing)
+    const { notice, recoveryId } = await app.requested('ada-revoked@example.com')
+    const { deps } = mailing.service
+    const { id } = await rotateSigningKey(deps, { revoke: true })
+    await eventually('no key from before counts', async () => (await deps.signingKeys.oldest()).id === id)
+    const body = { token: cancelTokenIn(notice) }
+    const canceled = await app.tenant.post('/auth/email/recovery/cancel', body, { key: app.key })
+    expect(canceled.status, canceled.text).toBe(200)
+    expect(canceled.body.data).toMatchObject({ id: recoveryId, status: 'canceled', endedBy: 'link' })
+    const stranger = await newRecoveryApp(mailing)
+    expectError(
+      await stranger.tenant.post('/auth/email/recovery/cancel', body, { key: stranger.key }),
+      404,
+      'not_found',
+    )
+  })
+
+  test('by the link of a notice from a release whose links followed from the oldest key of tokens', async () => {
+    const app = await newRecoveryApp(mailing)
+    const { recoveryId } = await app.requested('ada-earlier@example.com')
+    const { refreshKey } = await mailing.service.deps.signingKeys.oldest()
+    const tag = hmacSha256Bytes(refreshKey, `halfkey/v1/recovery-cancel ${recoveryId}`).toString('base64url')
+    const cancel = (id: string) =>
+      app.tenant.post('/auth/email/recovery/cancel', { token: `${id}.${tag}` }, { key: app.key })
+    expectError(await cancel(newId('rcv')), 404, 'not_found')
+    expect((await cancel(recoveryId)).body.data).toMatchObject({ id: recoveryId, status: 'canceled', endedBy: 'link' })
+  })
+
   test('by the link of a notice, once, and opening the link alone does nothing', async () => {
     const app = await newRecoveryApp(mailing)
     const { notice, person, recoveryId } = await app.requested('ada4@example.com')

@@ -23,6 +23,11 @@ export interface RecordKeeper {
   isEnforced(since?: number): Promise<boolean>
   /** What `mac` of a row is to be; null where rows like it carry none. */
   mac(kind: RecordKind, row: RecordRow): Promise<Buffer | null>
+  /**
+   * What proves that a text is Halfkey's, for a tenant: an HMAC that nobody makes who only has the database, and that lasts as long as
+   * the tenant. @param purpose tells it from every other, and from MACs of records
+   */
+  proof(tenantId: string, purpose: string, text: string): Promise<Buffer>
   /** Notes that a row's version was committed: from now on an older one of it does not verify. */
   committed(kind: RecordKind, row: RecordRow): void
   /** Refuses a record because of something beside its MAC, in the same way. */
@@ -51,6 +56,7 @@ export const NO_RECORDS: RecordKeeper = {
   requireListed: none,
   isEnforced: none,
   mac: none,
+  proof: none,
   committed: none,
   refuse: none,
   forgetVersions: none,

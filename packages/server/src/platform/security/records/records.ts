@@ -165,6 +165,9 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
     async mac(kind, row) {
       return kind.only?.holds(row) === false ? null : macOf(await keyOf(row), kind, row)
     },
+    async proof(tenantId, purpose, text) {
+      return hmacSha256Bytes(await keyOf({ tenant_id: tenantId }), `halfkey/v1/proof\n${purpose}\n${text}`)
+    },
     committed: (kind, row) => versions.note(kind, row),
     refuse,
     forgetVersions: versions.clear,
