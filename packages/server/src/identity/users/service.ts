@@ -1,6 +1,7 @@
 import { lockOutActs } from '../../platform/concurrency/user-lock.ts'
 import { type Db, violatedConstraint } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
 import { eventOf, newEvent, publish } from '../../platform/events/events.ts'
 import { existing, fail, notFoundField, pathId } from '../../platform/http/errors.ts'
 import { changeMetadata } from '../../platform/http/metadata.ts'
@@ -219,6 +220,14 @@ async function refuteRecovery(
   else if (row.status === 'suspended') await deps.hooks.recoveryRefuted(tx, deps, { ...of, by: 'suspended' })
 }
 
+/** Events do not say what was written. The log does for this, so that a row from before a suspension is found when it comes back. */
+async function noteStatus(tx: Db, deps: Deps, before: store.UserRow, row: store.UserRow, cause: Call): Promise<void> {
+  if (row.status === before.status) return
+  const action = row.status === 'suspended' ? 'user.suspended' : 'user.unsuspended'
+  const { tenant_id: tenantId, app_id: appId, id } = row
+  await recordAuditOnly(tx, deps, { tenantId, appId, action, target: id, userId: id, cause })
+}
+
 /** Changes the given fields. Emits no event if nothing changed. @throws not_found, already_exists */
 export async function updateUser(deps: Deps, call: Call, id: string, input: UpdateUser): Promise<User> {
   return deps.db
@@ -232,6 +241,7 @@ export async function updateUser(deps: Deps, call: Call, id: string, input: Upda
         await endSessionsOf(tx, deps, row.tenant_id, row.id)
       await refuteRecovery(tx, deps, before, row, call)
       await publish(tx, deps, eventOf(row, 'user.updated', { userId: row.id, changed: fields }, call))
+      await noteStatus(tx, deps, before, row, call)
       return store.toUser(row)
     })
     .catch(refuse(deps))

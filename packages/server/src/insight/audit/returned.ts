@@ -2,7 +2,7 @@ import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
 import * as store from './store.ts'
 
-/** Kinds of records, by the action that ends one. What is ended so is never alive again, except for wallets. */
+/** Kinds of records, by the action that ends one. What is ended so is never alive again, except for wallets and users. */
 const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>): Sql }>> = {
   'api_key.revoked': { kind: 'api_key', alive: store.aliveKey },
   'delegated_session.revoked': { kind: 'delegated_session', alive: store.aliveDelegatedSession },
@@ -10,6 +10,8 @@ const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>): 
   'session.reuse_detected': { kind: 'session', alive: store.aliveSession },
   'issuer.deleted': { kind: 'issuer', alive: store.keptIssuer },
   'provider.deleted': { kind: 'provider', alive: store.keptProvider },
+  'member.removed': { kind: 'member', alive: store.presentMember },
+  'user.suspended': { kind: 'user', alive: store.activeUser },
   'wallet.frozen': { kind: 'wallet', alive: store.unfrozenWallet },
 }
 

@@ -1,4 +1,5 @@
 import { and, type Db, isoTime, type Sql, sql, unprepared } from '../../platform/db/db.ts'
+import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import type { ChainPlace } from '../../platform/floor/source.ts'
 import { type Id, isId } from '../../platform/ids.ts'
@@ -306,15 +307,23 @@ export const keptIssuer = (tenantId: Id<'ten'>): Sql =>
   sql`select from app_issuers r where r.tenant_id = ${tenantId} and r.id = p.target`
 export const keptProvider = (tenantId: Id<'ten'>): Sql =>
   sql`select from app_providers r where r.tenant_id = ${tenantId} and r.id = p.target`
-/** For a wallet: nor unfrozen since, by an entry or by one that waits. */
+/** Whether an act undid what an entry `p` says since, by an entry or by one that waits. */
+const isUndone = (tenantId: Id<'ten'>, action: AuditOnlyAction): Sql => sql`(
+    exists (
+      select from audit_entries u
+      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action} and u.at > p.at - ${CLOCKS})
+    or exists (
+      select from audit_only_entries u
+      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action}))`
 export const unfrozenWallet = (tenantId: Id<'ten'>): Sql => sql`
   select from wallets r where r.tenant_id = ${tenantId} and r.id = p.target and r.frozen_at is null
-    and not exists (
-      select from audit_entries u
-      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = 'wallet.unfrozen' and u.at > p.at - ${CLOCKS})
-    and not exists (
-      select from audit_only_entries u
-      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = 'wallet.unfrozen')`
+    and not ${isUndone(tenantId, 'wallet.unfrozen')}`
+export const activeUser = (tenantId: Id<'ten'>): Sql => sql`
+  select from users r where r.tenant_id = ${tenantId} and r.id = p.target and r.status = 'active'
+    and not ${isUndone(tenantId, 'user.unsuspended')}`
+/** A removed member is never one again. */
+export const presentMember = (tenantId: Id<'ten'>): Sql =>
+  sql`select from members r where r.tenant_id = ${tenantId} and r.id = p.target and r.status <> 'removed'`
 
 /** Of the next entries of an action, the targets that are alive. `last`: the number to go on after, null at the end. */
 export async function returnedAmong(

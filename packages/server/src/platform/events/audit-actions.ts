@@ -21,6 +21,8 @@ const AUDIT_ONLY_ACTIONS = [
   'subscriber.deleted',
   'subscriber.portal_link_created',
   'subscriber.portal_links_revoked',
+  'user.suspended',
+  'user.unsuspended',
   'wallet.unfrozen',
   'wallet.sessions_revoked',
   'app.sessions_revoked',

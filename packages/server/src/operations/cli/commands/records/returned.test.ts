@@ -87,6 +87,42 @@ test('what was revoked or frozen, and was put back as it was before, is named by
   ])
 })
 
+test('a suspended user and a removed member who were put back as they were before are named', async () => {
+  const { userId } = await signInAs(service, tenant)
+  const { data } = (await tenant.post('/members', { email: 'grace@example.com', role: 'support' })).body
+  const putBack = [await steal('members', data.id), await steal('users', userId)]
+  expect((await tenant.patch(`/users/${userId}`, { status: 'suspended' })).status).toBe(200)
+  expect((await tenant.delete(`/members/${data.id}`)).status).toBe(200)
+  await inLog('user.suspended', userId)
+  await inLog('member.removed', data.id)
+  const mine = async () => {
+    const { exitCode, bad, returned } = await verify()
+    return { exitCode, bad, returned: returned.filter(({ id }: { id: string }) => [userId, data.id].includes(id)) }
+  }
+  expect((await mine()).returned).toEqual([])
+  for (const each of putBack) await each()
+  // No MAC says that they are not what they were.
+  expect((await tenant.get(`/users/${userId}`)).body.data.status).toBe('active')
+  const { tenantId } = tenant
+  expect(await mine()).toEqual({
+    exitCode: 1,
+    bad: [],
+    returned: [
+      { kind: 'member', tenantId, id: data.id },
+      { kind: 'user', tenantId, id: userId },
+    ],
+  })
+})
+
+test('a user who is active again is not taken for one who was put back', async () => {
+  const userId = await tenant.userId()
+  for (const status of ['suspended', 'active', 'suspended', 'active'])
+    expect((await tenant.patch(`/users/${userId}`, { status })).status).toBe(200)
+  await inLog('user.suspended', userId)
+  const { returned } = await verify()
+  expect(returned.map(({ id }: { id: string }) => id)).not.toContain(userId)
+})
+
 test('a wallet that was unfrozen is not taken for one that was put back', async () => {
   await newHolder(tenant)
   const [wallet] = await service.sql<{ id: string }>(
