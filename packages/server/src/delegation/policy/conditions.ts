@@ -121,8 +121,8 @@ function valuesOf({ path, source }: CompiledCondition, reading: Reading): readon
  */
 export function isMet(condition: CompiledCondition, reading: Reading, side: Side): boolean {
   const values = valuesOf(condition, reading)
+  reading.budget.comparisons -= Math.max(1, values?.length ?? 0)
   if (values === null || values.length === 0) return side === 'deny'
-  reading.budget.comparisons -= values.length
   if (reading.budget.comparisons < 0) return side === 'deny'
   const { fits } = condition
   return side === 'allow'

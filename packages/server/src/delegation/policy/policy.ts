@@ -2,6 +2,7 @@ import type { ErrorDetail } from '../../platform/http/errors.ts'
 import { parseAmount } from '../../platform/ports/amount.ts'
 import type { Arguments, Command } from '../../platform/ports/ledger.ts'
 import {
+  type Budget,
   type CompiledCondition,
   checkConditions,
   compileConditions,
@@ -99,6 +100,8 @@ export interface CompiledPolicy {
   conditions: readonly CompiledSessionCondition[]
   /** Templates that can be queried. */
   queryTemplateIds: readonly string[]
+  /** What all decisions together have left, for a call that makes many. Counted, not enforced: the caller looks at it between them. */
+  work?: Budget
 }
 
 const assetKey = ({ asset }: Spend) => JSON.stringify([asset.issuer, asset.symbol])
@@ -221,30 +224,41 @@ function reasonFor(rule: CompiledRule, miss: Miss | null, { action, choice, read
   return `Met: ${conditionWords(first, reading)}${others}.`
 }
 
+/** A result, once what it took was taken from what the policy's caller has left. */
+function counted<T>({ work }: CompiledPolicy, budget: Budget, result: T): T {
+  if (work !== undefined) work.comparisons -= COMPARISONS_MAX - budget.comparisons
+  return result
+}
+
+/** Explains decisions. Rules for which too many values would have to be compared are left out. */
 function traceOf(policy: CompiledPolicy, acts: readonly Act[], decided: readonly RuleName[]): CommandTrace[] {
+  const budget = { comparisons: COMPARISONS_MAX }
   const toldMax = Math.min(RULES_TOLD_MAX, Math.floor(ALL_RULES_TOLD_MAX / acts.length))
-  return acts.map((act, command) => {
-    const one: Case = { ...act, reading: read(act.arguments) }
+  const traces = acts.map((act, command) => {
+    const one: Case = { ...act, reading: read(act.arguments, budget) }
     const rule = decided[command] as RuleName
     const ofTemplate = policy.rules.get(act.templateId)
     const all = [...(ofTemplate?.deny ?? []), ...(ofTemplate?.allow ?? [])]
     // The rule that decided is always listed.
     const told = all.filter(({ name }, index) => index < toldMax || name === rule)
-    const rules = told.map((looked) => {
+    const rules = told.flatMap((looked) => {
       const miss = missOf(looked, one)
-      return { rule: looked.name, matched: miss === null, reason: reasonFor(looked, miss, one) }
+      if (budget.comparisons < 0) return []
+      return [{ rule: looked.name, matched: miss === null, reason: reasonFor(looked, miss, one) }]
     })
-    return { command, allowed: allows(rule), rule, action: words(act), rules, rulesLeftOut: all.length - told.length }
+    return { command, allowed: allows(rule), rule, action: words(act), rules, rulesLeftOut: all.length - rules.length }
   })
+  return counted(policy, budget, traces)
 }
 
 /** The index of the first act that a deny rule matches, or -1. What takes too many comparisons is denied. */
 export function firstDenied(policy: CompiledPolicy, acts: readonly Act[]): number {
   const budget = { comparisons: COMPARISONS_MAX }
-  return acts.findIndex((act) => {
+  const denied = acts.findIndex((act) => {
     const one: Case = { ...act, reading: read(act.arguments, budget) }
     return policy.rules.get(act.templateId)?.deny.some((rule) => missOf(rule, one) === null) ?? false
   })
+  return counted(policy, budget, denied)
 }
 
 /** Decides on acts, one by one. All must be allowed by some rule and denied by none; no acts at all are denied. */
@@ -254,7 +268,8 @@ export function decideActs(
   options: { explain?: boolean } = {},
 ): Decision {
   const budget = { comparisons: COMPARISONS_MAX }
-  const rules = acts.map((act) => ruleFor(policy, { ...act, reading: read(act.arguments, budget) }))
+  const decided = acts.map((act) => ruleFor(policy, { ...act, reading: read(act.arguments, budget) }))
+  const rules = counted(policy, budget, decided)
   const [first] = rules
   const none = (message: string): Decision => ({ allowed: false, rule: 'allow', command: null, message })
   if (first === undefined) return none('There are no commands.')

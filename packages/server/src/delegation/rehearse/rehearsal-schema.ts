@@ -41,12 +41,11 @@ export const SimulatePolicy = z
   .strictObject({
     policy: Policy,
     walletId: z.string().meta({ example: 'wal_01jb2m7x9kq4t8v6w0r3s5y1zc' }),
-    last: z
-      .int()
-      .min(1)
-      .max(LAST_MAX)
-      .optional()
-      .meta({ description: 'How many completed transactions are looked at. Default: 100.', example: 100 }),
+    last: z.int().min(1).max(LAST_MAX).optional().meta({
+      description:
+        'How many completed transactions are looked at. Default: 100. A policy that has too many values to compare with so many is refused (`too_large`).',
+      example: 100,
+    }),
   })
   .meta({ id: 'SimulatePolicy' })
 export type SimulatePolicy = z.infer<typeof SimulatePolicy>

@@ -118,6 +118,53 @@ test('looks at as many of the last transactions as asked for, and at the address
   expect(await simulate(book)).toMatchObject({ allowed: 3, refused: 1 })
 })
 
+/** Gives a wallet 60 more completed transactions, each with 100 effects that have 100 values each. */
+async function addLarge(walletId: string) {
+  const values = Array.from({ length: 100 }, (_, at) => `value ${at}`)
+  const effects = Array.from({ length: 100 }, (_, command) => ({
+    command,
+    type: 'created',
+    templateId: 'Note:Note',
+    contractId: `c${command}`,
+    choice: null,
+    arguments: { values, amount: '1' },
+  }))
+  await service.sql(
+    `insert into transactions select x.* from (select * from transactions where wallet_id = $1 order by id desc limit 1) t,
+      generate_series(1, 60) n, jsonb_populate_record(null::transactions, to_jsonb(t) || jsonb_build_object(
+        'id', 'tx_' || lpad(n::text, 26, 'z'), 'command_id', 'large-' || n, 'effects', $2::jsonb)) x`,
+    [walletId, JSON.stringify(effects)],
+  )
+}
+
+test('a simulation that would compare too much is refused, and says how many transactions it can look at', async () => {
+  const { tenant, ada, simulate } = await spent()
+  await addLarge(ada.walletId)
+  const where = Array.from({ length: 18 }, () => ({ path: 'values', op: 'ne', value: 'x' }))
+  const never = { path: 'amount', op: 'eq', value: '2' }
+  const large = {
+    allow: Array.from({ length: 70 }, () => ({ templateId: 'Note:Note', where: [...where, never] })),
+  }
+  const answer = await tenant.post('/policies/simulate', { policy: large, walletId: ada.walletId, last: 60 })
+  expectError(answer, 400, 'validation_failed')
+  expect(answer.body.details[0].field).toBe('last')
+  const last = Number(/at most (\d+)/.exec(answer.body.details[0].message)?.[1])
+  expect(last).toBeGreaterThan(1)
+  const { transactions, refused } = await simulate(large, { last })
+  expect([transactions.length, refused]).toEqual([last, last])
+  expect(await simulate({ allow: [{ templateId: 'Note:Note' }] }, { last: 60 })).toMatchObject({ allowed: 60 })
+})
+
+test('other calls are answered while a simulation looks at many transactions', async () => {
+  const { tenant, ada, simulate } = await spent()
+  await addLarge(ada.walletId)
+  const answered: string[] = []
+  const simulated = simulate({ allow: [{ templateId: 'Note:Note' }] }, { last: 60 }).then(() => answered.push('all 60'))
+  const other = tenant.get(`/wallets/${ada.walletId}`).then(() => answered.push('one wallet'))
+  await Promise.all([simulated, other])
+  expect(answered).toEqual(['one wallet', 'all 60'])
+})
+
 test('it changes nothing: neither rows, nor what the session has left', async () => {
   const { tenant, ada, session, simulate } = await spent()
   const before = await stateOf(service)

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Deps } from '../../platform/deps.ts'
-import { notFoundField } from '../../platform/http/errors.ts'
+import { invalid, notFoundField } from '../../platform/http/errors.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Command, Effect, Ledger } from '../../platform/ports/ledger.ts'
 import { findPast, lastCompleted, type PastTransaction } from '../../wallets/transactions/service.ts'
@@ -11,8 +11,9 @@ import { fail } from '../errors.ts'
 import { evaluateActs } from '../execute/evaluate.ts'
 import { ledgerOf } from '../execute/execution.ts'
 import { requireValidPolicy } from '../manage/create.ts'
+import type { Budget } from '../policy/conditions.ts'
 import { judgePayment } from '../policy/judge.ts'
-import { type CompiledPolicy, compile, decideCommands } from '../policy/policy.ts'
+import { type CompiledPolicy, compile, type Decision, decideCommands } from '../policy/policy.ts'
 import { type Payment, paymentOf } from '../policy/require-approval.ts'
 import { addCharges } from '../policy/spend.ts'
 import type { Spent } from '../policy/windows.ts'
@@ -21,6 +22,8 @@ import { type Asker, requireAsker } from './validate.ts'
 
 const LAST_DEFAULT = 100
 const TRACE_LINES_MAX = 40
+/** How many comparisons a simulation makes, a tenth of a second of computing. It is refused when the next transaction comes after them. */
+const COMPARISONS_MAX = 10_000_000
 
 /** A session with the policy, as far as it has come. */
 interface Rehearsal {
@@ -53,8 +56,7 @@ function commandsOf(effects: readonly Effect[]): Command[] {
   )
 }
 
-function traceOf(policy: CompiledPolicy, commands: readonly Command[]): string[] {
-  const { trace = [] } = decideCommands(policy, commands, { explain: true })
+function linesOf({ trace = [] }: Decision): string[] {
   const lines = trace.flatMap(({ command, action, allowed, rule, rules }) => [
     `command ${command} (${action}): ${allowed ? 'allowed' : 'refused'} by ${rule}`,
     ...rules.map((one) => `${one.rule} ${one.matched ? 'matched' : 'did not match'}: ${one.reason}`),
@@ -79,7 +81,12 @@ async function approvedOf({ deps, policy, wallet, approved }: Rehearsal, { recip
 }
 
 /** What the policy says of a transaction. Counts it, if it would have happened. */
-async function verdictOn(rehearsal: Rehearsal, past: PastTransaction, commands: readonly Command[]): Promise<Verdict> {
+async function verdictOn(
+  rehearsal: Rehearsal,
+  past: PastTransaction,
+  commands: readonly Command[],
+  { rule, message }: Decision,
+): Promise<Verdict> {
   const { deps, policy, wallet, ledger, book } = rehearsal
   const { tenant_id, party_id } = wallet
   const { effects, created_at: at } = past
@@ -92,22 +99,24 @@ async function verdictOn(rehearsal: Rehearsal, past: PastTransaction, commands: 
   const judged = judgePayment(policy, payment, { ...state, spent: rehearsal.spent, now: at })
   if ('denied' in judged) return refused(judged.denied)
   rehearsal.spent = addCharges(rehearsal.spent, judged.charges)
-  if (judged.required === null) {
-    const { rule, message } = decideCommands(policy, commands)
-    return { verdict: 'allowed', code: null, rule, message }
-  }
+  if (judged.required === null) return { verdict: 'allowed', code: null, rule, message }
   for (const party of payment.recipients) rehearsal.approved.add(party)
-  const [{ rule, message }] = judged.required.reasons
-  return { verdict: 'asked', code: 'approval_required', rule, message }
+  const [reason] = judged.required.reasons
+  return { verdict: 'asked', code: 'approval_required', rule: reason.rule, message: reason.message }
 }
 
-async function rehearsalOf(deps: Deps, wallet: WalletRow, policy: SimulatePolicy['policy']): Promise<Rehearsal> {
+async function rehearsalOf(
+  deps: Deps,
+  wallet: WalletRow,
+  policy: SimulatePolicy['policy'],
+  work: Budget,
+): Promise<Rehearsal> {
   const ledger = ledgerOf(deps, wallet)
   const { flowsOf } = ledger
   if (flowsOf === undefined) throw fail('simulation_unavailable')
   return {
     deps,
-    policy: compile(policy),
+    policy: { ...compile(policy), work },
     wallet,
     ledger: { ...ledger, flowsOf },
     book: await bookedOf(deps.db, wallet, deps.now()),
@@ -115,6 +124,13 @@ async function rehearsalOf(deps: Deps, wallet: WalletRow, policy: SimulatePolicy
     spent: {},
   }
 }
+
+const tooMuch = (looked: number) =>
+  invalid(
+    'last',
+    `The policy has too many values to compare with so many transactions. Send at most ${looked}, or a policy with fewer conditions.`,
+    'too_large',
+  )
 
 /**
  * What a policy would have said of a wallet's last transactions, decided as execution decides. Reads only, and locks nothing.
@@ -128,16 +144,19 @@ export async function simulate(
   requireAsker(asker)
   requireValidPolicy(policy)
   const wallet = await walletFor(deps, asker, walletId)
-  const rehearsal = await rehearsalOf(deps, wallet, policy)
+  const work = { comparisons: COMPARISONS_MAX }
+  const rehearsal = await rehearsalOf(deps, wallet, policy, work)
   const ids = await lastCompleted(deps.db, { tenantId: wallet.tenant_id, walletId: wallet.id }, last)
   const transactions: Simulated[] = []
   for (const id of ids.reverse()) {
+    if (work.comparisons < 0) throw tooMuch(transactions.length)
     const past = await findPast(deps.db, wallet.tenant_id, id)
     if (past === undefined) continue
     const commands = commandsOf(past.effects)
-    const verdict = await verdictOn(rehearsal, past, commands)
+    const decision = decideCommands(rehearsal.policy, commands, { explain: true })
+    const verdict = await verdictOn(rehearsal, past, commands, decision)
     const named = { transactionId: id, commandId: past.command_id, at: past.created_at.toISOString() }
-    transactions.unshift({ ...named, ...verdict, trace: traceOf(rehearsal.policy, commands) })
+    transactions.unshift({ ...named, ...verdict, trace: linesOf(decision) })
     // Others get their turn: a policy and a transaction may both be large.
     await setImmediate()
   }
