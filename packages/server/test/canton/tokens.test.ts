@@ -1,10 +1,10 @@
 // Tokens of the token standard: an agent transfers them within a cap, with what their registry says and nothing else.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { executeOnCanton } from '../../../keys/src/canton/index.ts'
 import type { LfExercise, Model } from '../../../keys/test/canton/model.ts'
 import { expectStatus, newSession } from '../../src/delegation/delegated.fixture.ts'
 import { expectError } from '../harness/envelope.ts'
-import type { Tenant } from '../harness/harness.ts'
+import { call, type Tenant } from '../harness/harness.ts'
 import {
   BOB,
   type CantonHolder,
@@ -219,6 +219,57 @@ test('a participant that changes the registry’s context is refused', async () 
   }
   expectError(await ada.session.execute({ commands: [command] }), 409, 'transaction_failed')
   expect(await ada.spent()).toBe('0')
+})
+
+describe('an offer whose template the settings do not name', () => {
+  const start = async () => {
+    const own: SimulatedRegistry[] = []
+    const other = await startCanton(async (participant) => {
+      const its = await new SimulatedRegistry(participant).start()
+      own.push(its)
+      const assets = [
+        { templateId: TOKEN, issuer: 'instrument.admin', owner: 'owner', symbol: 'instrument.id', amount: 'amount' },
+      ]
+      const registries = [{ admin: its.admin, url: its.url }]
+      return { assets, tokens: { transferFactory: FACTORY, transferInstruction: INSTRUCTION, registries } }
+    })
+    const its = own[0] as SimulatedRegistry
+    const there = await other.newTenant()
+    const ada = await newCantonHolder(other, there)
+    const offer = (amount: string, to: string) => {
+      const { exercise } = transferOf(ada.party, to, amount, its.mint(ada.party, '5'), its.admin)
+      return { commands: [{ exercise: { ...exercise, contractId: its.factory } }] }
+    }
+    const session = (more: object) =>
+      newSession(other, there, ada, {
+        policy: { ...policy('50'), spend: [{ asset: gold(its), amount: '50' }], ...more },
+        expiresInSeconds: 86_400,
+      })
+    const stop = () => Promise.all([other.stop(), its.stop()])
+    return { other, there, ada, its, offer, session, stop }
+  }
+  const gold = ({ admin }: SimulatedRegistry) => ({ issuer: admin, symbol: 'GOLD' })
+
+  test('counts for the budget of its receiver, and goes to nobody whom the address book does not have', async () => {
+    const { other, there, ada, its, offer, session, stop } = await start()
+    try {
+      const limit = { asset: gold(its), amount: '3', window: 'lifetime', recipient: BOB }
+      const plain = await session({})
+      const path = `/v1/wallets/${ada.walletId}/budgets`
+      expectStatus(await call(other.url, 'PUT', path, { key: there.key, body: { budgets: [limit] } }), 200)
+      expectStatus(await plain.execute(offer('2', BOB)), 200)
+      expectError(await plain.execute(offer('2', BOB)), 403, 'budget_exceeded')
+      // What goes to others, and what comes back of a holding, does not count.
+      expectStatus(await plain.execute(offer('4', FORBIDDEN)), 200)
+      expectStatus(await plain.execute(offer('1', BOB)), 200)
+      const known = await session({ conditions: [{ recipients: 'address_book' }] })
+      const denied = await known.execute(offer('1', FORBIDDEN))
+      expectError(denied, 403, 'policy_denied')
+      expect(denied.text).toContain('conditions[0]')
+    } finally {
+      await stop()
+    }
+  })
 })
 
 test('the settings can name the asset of a template that has no field for it', async () => {

@@ -118,6 +118,20 @@ function unitsOf(text: string): bigint {
   )
 }
 
+/**
+ * What commands take out of the holdings that the settings name into contracts that they do not name, such as offers. It belongs to
+ * nobody, so everybody who sees what the command creates counts as a recipient.
+ */
+function leaving(flows: readonly Flow[]): Flow[] {
+  const left = new Map<string, Flow>()
+  for (const { command, asset, consumed, created } of flows) {
+    const key = JSON.stringify([command, asset.issuer, asset.symbol])
+    const before = left.get(key)?.created ?? 0n
+    left.set(key, { command, asset, owner: null, consumed: 0n, created: before + consumed - created })
+  }
+  return [...left.values()].filter(({ created }) => created > 0n)
+}
+
 /** What a transaction moves of the assets that the settings name. @throws LedgerError prepared_invalid */
 export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flow[] {
   const byTemplate = new Map(assets.map((asset) => [asset.templateId, asset]))
@@ -156,5 +170,5 @@ export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flo
             : null
       if (flow !== null) flows.push(flow)
     }
-  return flows
+  return [...flows, ...leaving(flows)]
 }
