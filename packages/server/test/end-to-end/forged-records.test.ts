@@ -590,6 +590,17 @@ describe('an open transaction', () => {
     }
   })
 
+  test('that waits for a signature is not taken for completed', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newKeyHolder(service, tenant)
+    const session = await ownSession(service, ada, { policy: everything() })
+    const commands = [create('Note:Note', { author: ada.party, text: 'x' })]
+    const { transactionId } = expectStatus(await session.execute({ commands }), 200)
+    await service.sql(`update transactions set status = 'completed', prepared = null where id = $1`, [transactionId])
+    const answer = await session.execute({ signingRequestId: transactionId, signature: '00'.repeat(64) })
+    await expectTampered(tenant, answer, 'transaction', transactionId)
+  })
+
   test('that has ended is not opened again', async () => {
     const stage = await begun()
     const done = expectStatus(await take(stage, '1'), 200)

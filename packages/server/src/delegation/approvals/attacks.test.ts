@@ -81,6 +81,26 @@ test('neither the delegate nor a server can decide', async () => {
   await pending(owner, approval.id)
 })
 
+test('a payment is not taken for one that happened, by a row that says so, with or without an update of the ledger', async () => {
+  const { tenant, owner, session } = await asking(service)
+  const { transactionId, commandId, commands } = await ask(session, owner)
+  const repeat = () => session.execute({ commandId, commands })
+  await service.sql(`update transactions set status = 'completed', completed_at = now() where id = $1`, [transactionId])
+  expectError(await repeat(), 500, 'record_tampered')
+  // With the update of another command, under this one's name.
+  const other = expectStatus(await session.execute({ commands: [transfer(await owner.receive('1'))] }), 200)
+  await service.sql(
+    `insert into ledger_updates (tenant_id, "offset", update_id, act_as, command_id, prepared, signatures, recorded_at)
+     select u.tenant_id, u."offset", u.update_id, u.act_as, t.delegated_session_id || '/' || t.command_id, u.prepared,
+       u.signatures, u.recorded_at
+     from transactions t join ledger_updates u on u.tenant_id = t.tenant_id and u.update_id = $2 where t.id = $1`,
+    [transactionId, other.updateId],
+  )
+  await service.sql('update transactions set update_id = $2 where id = $1', [transactionId, other.updateId])
+  expectError(await repeat(), 500, 'record_tampered')
+  expect((await tenant.get(`/transactions/${other.transactionId}`)).body.data.updateId).toBe(other.updateId)
+})
+
 test('an assertion of another challenge, of another approval, or for a sign-in approves nothing', async () => {
   const { tenant, owner, session } = await asking(service)
   const first = await ask(session, owner)

@@ -20,6 +20,7 @@ import { recordWrongSignature, requireSameShares, withCoSignature } from './cosi
 import { asAnswer, costDenial, type Denial, deny, evaluateEffects, ledgerFailure } from './evaluate.ts'
 import {
   acceptCommands,
+  answerEnded,
   answerOf,
   findRepeat,
   findSigningRequest,
@@ -69,7 +70,7 @@ async function repeatOrAttempt(
     store.findReady(on, now, reach, of, { commandId, snapshot, tokenHash: call.delegate?.tokenHash ?? null })
   const session = await findLive(look, db, deps, call, id)
   const before = session.known_transaction === null ? undefined : await findRepeat(db, session, requested)
-  if (before !== undefined) return answerOf(deps, session, before)
+  if (before !== undefined) return answerEnded(db, deps, session, before)
   try {
     const row = await attempt(db, deps, call, session, requested)
     return row && answerOf(deps, session, row)
@@ -77,7 +78,7 @@ async function repeatOrAttempt(
     // The first call under this command id may have finished meanwhile, and used up what this one needs.
     const meanwhile = error instanceof HttpError ? await findRepeat(db, session, requested) : undefined
     if (meanwhile === undefined) throw error
-    return answerOf(deps, session, meanwhile)
+    return answerEnded(db, deps, session, meanwhile)
   }
 }
 
@@ -200,7 +201,7 @@ export async function executeSigned(
   return deps.db.tx(async (tx) => {
     const session = await findLive(store.lockLiveToCount, tx, deps, call, id)
     const row = await findSigningRequest(lockTransaction, tx, session, signingRequestId)
-    if (row.status === 'completed' || row.status === 'failed') return answerOf(deps, session, row)
+    if (row.status === 'completed' || row.status === 'failed') return answerEnded(tx, deps, session, row)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
     requireSameShares(session, row)

@@ -8,6 +8,7 @@ import {
   findByCommand,
   type lockTransaction,
   operationsOf,
+  refuseUnproven,
   type TransactionRow,
 } from '../../wallets/transactions/service.ts'
 import type { Acting, ExecuteCall } from '../access.ts'
@@ -192,6 +193,19 @@ export function approvalOf(deps: Deps, row: TransactionRow): Execution['approval
   if (row.status !== 'approval_required' || row.expires_at === null) return null
   const id = approvalIdOf(row.id)
   return { id, link: linkOf(deps, { app_id: row.app_id, id }), expiresAt: row.expires_at.toISOString() }
+}
+
+/**
+ * What `execute` returns for a transaction that a transactional ledger ended before. A completed row has no MAC, so it counts only
+ * with the update that its party signed for this command: else nothing has happened. @throws record_tampered; its error, if it failed
+ */
+export async function answerEnded(db: Db, deps: Deps, session: Acting, row: TransactionRow): Promise<Execution> {
+  if (row.status === 'completed') {
+    const command = { actAs: row.party_id, commandId: ledgerCommandId(row), prepared: null }
+    const outcome = await ledgerOf(deps, session).getTransaction(db, row.tenant_id, command)
+    if (outcome.state !== 'final' || outcome.receipt.updateId !== row.update_id) refuseUnproven(db, row)
+  }
+  return answerOf(deps, session, row)
 }
 
 /** A transaction as `execute` returns it, at first and in repeats. @throws its error, if it failed */

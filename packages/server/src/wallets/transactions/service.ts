@@ -4,9 +4,11 @@ import { eventOf, newEvent, type StoredEvent } from '../../platform/events/event
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Origin, Page } from '../../platform/http/route.ts'
 import type { Command } from '../../platform/ports/ledger.ts'
+import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { listScope } from '../../tenancy/apps/service.ts'
 import type { ListTransactions, Operation, Transaction, TransactionSummary } from './schema.ts'
 import * as store from './store.ts'
+import { TRANSACTION_RECORD } from './transaction-record.ts'
 
 export type { InFlightFilter, PastTransaction, TransactionRow } from './store.ts'
 export {
@@ -29,6 +31,10 @@ export {
   transactionChange,
   transactionInsertion,
 } from './store.ts'
+
+/** Refuses a transaction whose row says that it was completed, of which its ledger knows nothing. @throws record_tampered */
+export const refuseUnproven = (db: Db, row: store.TransactionRow): never =>
+  db.records.refuse(TRANSACTION_RECORD, row as object as RecordRow, 'its ledger has no such update')
 
 /** One transaction. @throws not_found */
 export async function getTransaction(deps: Deps, caller: Caller, id: string): Promise<Transaction> {

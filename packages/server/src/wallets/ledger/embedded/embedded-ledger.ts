@@ -16,7 +16,7 @@ import {
   type Update,
 } from '../../../platform/ports/ledger.ts'
 import { partyOf } from '../../../platform/ports/party.ts'
-import { isSignedFor } from '../../../platform/ports/signature.ts'
+import { isSignedFor, readSignature } from '../../../platform/ports/signature.ts'
 import { canonicalJson } from '../../../platform/security/canonical-json.ts'
 import type { KeyProvider } from '../../../platform/security/key-provider.ts'
 import { signForParty } from '../../../platform/security/node-keys.ts'
@@ -193,6 +193,21 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
   recordedAt: row.recorded_at,
 })
 
+/** Whether an update is what its party signed for this command. Somebody who writes the database can insert any other. */
+function isGenuine(
+  tenantId: Id<'ten'>,
+  { update_id, act_as, command_id, prepared, signatures }: store.UpdateRow,
+): boolean {
+  const decoded = decode(prepared)
+  return (
+    decoded.tenantId === tenantId &&
+    decoded.actAs === act_as &&
+    decoded.commandId === command_id &&
+    updateIdOf(decoded.payload) === update_id &&
+    signatures.some((kept) => isSignedFor(act_as, decoded.payload, readSignature(kept)))
+  )
+}
+
 /**
  * A transaction that this ledger has just prepared. The statement that writes it checks that its contracts are
  * unchanged.
@@ -303,7 +318,8 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Followabl
     submission,
     async getTransaction(db, tenantId, { actAs, commandId }) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
-      return row === undefined ? { state: 'pending' } : { state: 'final', receipt: receiptOf(row) }
+      if (row === undefined || !isGenuine(tenantId, row)) return { state: 'pending' }
+      return { state: 'final', receipt: receiptOf(row) }
     },
     query: (db, query) => queryContracts(parts, db, query),
     follow,

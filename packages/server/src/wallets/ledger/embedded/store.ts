@@ -2,6 +2,7 @@ import { type Db, type Sql, sql } from '../../../platform/db/db.ts'
 import { insertion } from '../../../platform/db/rows.ts'
 import type { Id } from '../../../platform/ids.ts'
 import type { Arguments, Contract, Effect } from '../../../platform/ports/ledger.ts'
+import type { KeptSignature } from '../../../platform/ports/signature.ts'
 import { readRecords, type Sealed, sealed } from '../../../platform/security/records/access.ts'
 import type { Definition } from './declared-template.ts'
 import type { Input } from './interpret.ts'
@@ -136,6 +137,7 @@ export interface UpdateRow {
   act_as: string
   command_id: string
   prepared: Buffer
+  signatures: KeptSignature[]
   recorded_at: Date
   xid: string
 }
@@ -148,7 +150,7 @@ export function findUpdate(
   commandId: string,
 ): Promise<UpdateRow | undefined> {
   return db.one<UpdateRow>(sql`
-    select "offset", update_id, act_as, command_id, prepared, recorded_at, xid::text from ledger_updates
+    select "offset", update_id, act_as, command_id, prepared, signatures, recorded_at, xid::text from ledger_updates
     where tenant_id = ${tenantId} and act_as = ${actAs} and command_id = ${commandId}`)
 }
 
@@ -160,7 +162,7 @@ export function updatesAfter(
   limit: number,
 ): Promise<UpdateRow[]> {
   return db.query<UpdateRow>(sql`
-    select "offset", update_id, act_as, command_id, prepared, recorded_at, xid::text from ledger_updates
+    select "offset", update_id, act_as, command_id, prepared, signatures, recorded_at, xid::text from ledger_updates
     where tenant_id = ${tenantId} and (xid, "offset") > (${after.xid}::xid8, ${after.offset}::bigint)
       and xid < pg_snapshot_xmin(pg_current_snapshot())
     order by ledger_updates.xid, ledger_updates."offset" limit ${limit}`)
