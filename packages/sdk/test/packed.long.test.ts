@@ -9,7 +9,7 @@ import { filesOf, installPacked, type Project, pack } from './packed.ts'
 
 const KB = 1_000
 /** What the package may weigh: docs/sdk.md promises it. A client has 0.7 kB that verify the service's key against its pin. */
-const TARBALL_BYTES_MAX = 170 * KB
+const TARBALL_BYTES_MAX = 180 * KB
 const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   ['the client', "export { createClient } from '@halfkey/sdk'", 7.1 * KB],
   ['verifyWebhook', "export { verifyWebhook } from '@halfkey/sdk'", 1.8 * KB],
