@@ -30,6 +30,12 @@ export const blobOf = (contractId: string): string => Buffer.from(`blob of ${con
 /** More than one answer may hold. */
 export class TooLarge extends Error {}
 
+/** An answer with more bytes than anybody reads. */
+export class TooLong extends Error {}
+
+/** An answer that does not come. */
+export class NeverDone extends Error {}
+
 /** What is on a simulated ledger, in which order it came there, and what its participant tells of it. */
 export class SimulatedLedger {
   /** What is submitted waits until `sequence`. */
@@ -41,6 +47,10 @@ export class SimulatedLedger {
   /** Completions a request may have at most; more are refused with 413. */
   completionsMax = 200
   prunedUpTo = 0
+  /** Offsets of updates, and of the contracts that they made, with which an answer has more bytes than anybody reads. */
+  oversized = new Set<number>()
+  /** The same with which an answer never comes. */
+  endless = new Set<number>()
   /** Whether the time of the synchronizer is told when nothing happens. */
   tellsTime = true
   now: () => Date = () => new Date()
@@ -229,7 +239,7 @@ export class SimulatedLedger {
       const found = this.log.activeAt(Number(body.activeAtOffset), asked)
       const limit = Number(query.get('limit') ?? found.length)
       if (Math.min(found.length, limit) > this.elementsMax) throw new TooLarge()
-      return found.slice(0, limit)
+      return this.#answered(found.slice(0, limit))
     }
     const { filtersByParty } = (body as { eventFormat: { filtersByParty: Record<string, { cumulative: Body[] }> } })
       .eventFormat
@@ -273,7 +283,7 @@ export class SimulatedLedger {
     const [from, size] = [Number(pageToken), Number(maxPageSize)]
     if (size > this.elementsMax) throw new TooLarge()
     const next = from + size < found.length ? { nextPageToken: String(from + size) } : {}
-    return { activeContracts: found.slice(from, from + size), activeAtOffset, ...next }
+    return { activeContracts: this.#answered(found.slice(from, from + size)), activeAtOffset, ...next }
   }
 
   protected readUpdates(body: Body, query: URLSearchParams) {
@@ -283,7 +293,15 @@ export class SimulatedLedger {
     const limit = Number(query.get('limit') ?? this.elementsMax)
     const found = this.log.between(beginExclusive, endInclusive, body)
     if (Math.min(found.length, limit) > this.elementsMax) throw new TooLarge()
-    return found.slice(0, limit)
+    return this.#answered(found.slice(0, limit))
+  }
+
+  #answered(elements: object[]): object[] {
+    const text = JSON.stringify(elements)
+    const hasOne = (offsets: Set<number>) => [...offsets].some((offset) => text.includes(`"offset":${offset},`))
+    if (hasOne(this.oversized)) throw new TooLong()
+    if (hasOne(this.endless)) throw new NeverDone()
+    return elements
   }
 }
 

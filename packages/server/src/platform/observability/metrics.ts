@@ -1,5 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
+/** With all its labels from the start: an increase from nothing to one is none to Prometheus. */
+function createTokenUpdatesSkipped(registry: Registry) {
+  const skipped = new Counter({
+    name: 'halfkey_token_updates_skipped_total',
+    help: 'Updates of tokens that could not be read from their ledger, by the reason: all holdings are read again',
+    labelNames: ['reason'] as const,
+    registers: [registry],
+  })
+  for (const reason of ['oversize', 'timeout']) skipped.inc({ reason }, 0)
+  return skipped
+}
+
 /** The service's own figures, in Prometheus' terms. Labels are bounded: routes, statuses and outcomes, never ids. */
 export function createMetrics() {
   const registry = new Registry()
@@ -33,6 +45,7 @@ export function createMetrics() {
       '1 while the shared rate limit store is unreachable and this process limits by itself',
     ),
     replicaReads,
+    tokenUpdatesSkipped: createTokenUpdatesSkipped(registry),
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',
       'Spans that the trace collector rejected, or that were dropped because the queue was full',

@@ -50,6 +50,8 @@ export interface TokenPage {
   /** The ledger's time there; null if it does not say. */
   at: Date | null
   hasMore: boolean
+  /** Why the update at `offset` cannot be read; null if all were. Holdings are uncertain until all are read again. */
+  skipped: 'oversize' | 'timeout' | null
 }
 
 /** The ledger cannot continue from a place: what follows it was pruned, or the ledger was restored to an earlier state. */
@@ -57,11 +59,11 @@ export class PlaceLost extends Error {}
 
 /** A ledger's tokens, as whoever follows them sees them. All methods throw `LedgerError`. */
 export interface Tokens {
-  /** Changes when other contracts count as holdings than before: then all are read again. */
-  scope: string
+  /** Which contracts count as holdings, in short, by the admin of their token. Where it changes, all are read again. */
+  scopes: ReadonlyMap<string, string>
   /** The end of the ledger, and its time there; null if it does not say. */
   end(): Promise<{ offset: number; at: Date | null }>
-  /** All holdings of a party as of an offset. @throws PlaceLost */
+  /** All holdings of a party as of an offset; `arguments_invalid` if they are too many to be read. @throws PlaceLost */
   holdingsOf(party: string, offset: number): Promise<Holding[]>
   /** What happened to the holdings of all parties after a place. @throws PlaceLost */
   updatesAfter(place: TokenPlace): Promise<TokenPage>

@@ -1,64 +1,122 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type Ledger, LedgerError } from '../../platform/ports/ledger.ts'
-import { PlaceLost, type TokenPage, type Tokens } from '../../platform/ports/tokens.ts'
+import { type Holding, PlaceLost, type TokenPage, type Tokens } from '../../platform/ports/tokens.ts'
 import { tellReceived } from './received.ts'
 import * as store from './store.ts'
 
 /** How many wallets are read in one step. */
 const WALLETS_A_STEP = 10
 const PROBLEM_CHARS_MAX = 500
+const MINUTE_MS = 60_000
+/** A wallet that fails is read again after a minute, then after two, four…, at most after this time. */
+const RETRY_MS_MAX = 60 * MINUTE_MS
+/** How long a scope stays: two processes with different settings must not take turns at reading everything. */
+const SCOPE_MS_MIN = 10 * MINUTE_MS
+/** How long after a generation began updates that are missing may begin the next one. */
+const REREAD_MS_MIN = 10 * MINUTE_MS
 
 /** A ledger whose tokens are followed. */
 export type TokenLedger = Ledger & { tokens: Tokens }
 
+/** What counts as a holding, as the cursor has it. */
+const scopeOf = ({ scopes }: Tokens): string => [...scopes.values()].sort().join(' ')
+
+/** The ledgers whose cursor has another scope, so that it is logged once. */
+const waiting = new WeakSet<TokenLedger>()
+
 /** Has all wallets read again, as of the end of the ledger. */
 async function begin(deps: Deps, { name, tokens }: TokenLedger, from: store.CursorRow | undefined): Promise<void> {
   const { offset, at } = await tokens.end()
-  await store.beginGeneration(deps.db, from, {
+  const now = deps.now()
+  const scope = scopeOf(tokens)
+  const hasScope = from?.scope === scope
+  const isBegun = await store.beginGeneration(deps.db, from, {
     ledger: name,
-    scope: tokens.scope,
+    scope,
     ledger_offset: offset,
     ledger_at: at,
     last_offset: null,
     last_update_id: null,
-    read_at: deps.now(),
+    read_at: now,
+    begun_at: now,
+    scope_at: hasScope ? from.scope_at : now,
   })
+  if (isBegun && from !== undefined && !hasScope)
+    deps.log.warn({ ledger: name }, 'other holdings count than before: all are read again')
 }
 
-/** Does something in a transaction if no other process has moved the cursor meanwhile. */
-async function ifThere(deps: Deps, cursor: store.CursorRow, body: (tx: Db) => Promise<void>): Promise<void> {
+/** Whether another scope may replace that of the cursor. */
+function mayReplace(deps: Deps, ledger: TokenLedger, { scope_at: since }: store.CursorRow): boolean {
+  const isDue = deps.now().getTime() - since.getTime() >= SCOPE_MS_MIN
+  if (!isDue && !waiting.has(ledger))
+    deps.log.warn(
+      { ledger: ledger.name, since },
+      'holdings are followed with other settings, perhaps by another process: these wait until ten minutes have passed',
+    )
+  if (isDue) waiting.delete(ledger)
+  else waiting.add(ledger)
+  return isDue
+}
+
+/** Does something in a transaction if no other process has moved the cursor meanwhile. @returns whether none has */
+async function ifThere(deps: Deps, cursor: store.CursorRow, body: (tx: Db) => Promise<void>) {
   // What was read and is not stored is read again.
   await deps.failpoint('tokens read')
-  await deps.db.tx(async (tx) => {
-    if ((await store.lockCursor(tx, cursor)) !== undefined) await body(tx)
+  return deps.db.tx(async (tx) => {
+    if ((await store.lockCursor(tx, cursor)) === undefined) return false
+    await body(tx)
+    return true
   })
 }
 
 /**
- * Reads all holdings of a wallet. They are new to it if it was read before, and otherwise if they are younger than itself:
- * a party may have held something before it became a wallet's.
+ * Stores that a wallet cannot be read now, with its old holdings as they are; the others are followed all the same.
+ * @throws LedgerError if the ledger does not answer anybody
  */
-async function readWallet(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorRow, wallet: store.UnreadWallet) {
-  let problem: string | null = null
-  const holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset).catch((error: unknown) => {
-    if (!(error instanceof LedgerError) || error.retryable || !error.definite) throw error
-    // The others are followed all the same.
-    deps.log.error({ err: error, tenantId: wallet.tenant_id, walletId: wallet.wallet_id }, 'holdings cannot be read')
-    problem = error.message.slice(0, PROBLEM_CHARS_MAX)
-    return []
+async function postpone(
+  deps: Deps,
+  { tokens }: TokenLedger,
+  cursor: store.CursorRow,
+  wallet: store.UnreadWallet,
+  error: LedgerError,
+) {
+  const isPassing = error.retryable || !error.definite
+  if (isPassing) await tokens.end()
+  deps.log.error({ err: error, tenantId: wallet.tenant_id, walletId: wallet.wallet_id }, 'holdings cannot be read')
+  const delay = Math.min(RETRY_MS_MAX, MINUTE_MS * 2 ** Math.min(wallet.failures, 10))
+  await store.putFailure(deps.db, cursor, wallet, {
+    problem: isPassing ? null : error.message.slice(0, PROBLEM_CHARS_MAX),
+    dueAt: new Date(deps.now().getTime() + delay),
   })
+}
+
+/**
+ * Reads all holdings of a wallet. They are new to it if those of their registry were read before; otherwise only if they are younger
+ * than the wallet, as a party may have held something before, and than the scope, as all was old when somebody began to look.
+ * @returns whether they could be read, and the cursor is where it was
+ */
+async function readWallet(deps: Deps, ledger: TokenLedger, cursor: store.CursorRow, wallet: store.UnreadWallet) {
+  const { tokens } = ledger
+  let holdings: Holding[]
+  try {
+    holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset)
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error
+    await postpone(deps, ledger, cursor, wallet, error)
+    return false
+  }
   const now = deps.now()
-  await ifThere(deps, cursor, async (tx) => {
-    // Its user was deleted meanwhile.
-    if (!(await store.putView(tx, cursor, wallet, problem))) return
+  return await ifThere(deps, cursor, async (tx) => {
+    // Its user was deleted meanwhile, or another process has read it.
+    if (!(await store.putView(tx, cursor, wallet, [...tokens.scopes.values()]))) return
     const made = await store.putHoldings(tx, cursor.ledger, wallet, holdings)
     const ids = holdings.map(({ contractId }) => contractId)
     const gone = await store.archiveOthers(tx, wallet, ids, now)
-    const young = new Set(
-      holdings.flatMap(({ contractId, createdAt }) => (createdAt >= wallet.created_at ? [contractId] : [])),
-    )
-    const counted = wallet.again ? made : made.filter(({ contract_id: id }) => young.has(id))
+    const since = new Date(Math.max(wallet.created_at.getTime(), cursor.scope_at.getTime()))
+    const young = new Set(holdings.flatMap(({ contractId, createdAt }) => (createdAt >= since ? [contractId] : [])))
+    const isRead = (admin: string) => wallet.scopes.includes(tokens.scopes.get(admin) ?? '')
+    const counted = made.filter(({ contract_id: id, admin }) => isRead(admin) || young.has(id))
     await tellReceived(tx, deps, { ledger: cursor.ledger, wallets: [wallet], update: null }, counted, gone)
   })
 }
@@ -79,38 +137,54 @@ async function take(tx: Db, deps: Deps, cursor: store.CursorRow, update: TokenPa
 
 /** Reads on from the cursor. @returns whether there may be more */
 async function readOn(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorRow): Promise<boolean> {
-  const { updates, offset, at, hasMore } = await tokens.updatesAfter(store.placeOf(cursor))
+  const { updates, offset, at, hasMore, skipped } = await tokens.updatesAfter(store.placeOf(cursor))
   const now = deps.now()
-  await ifThere(deps, cursor, async (tx) => {
+  const isMoved = await ifThere(deps, cursor, async (tx) => {
     for (const update of updates) await take(tx, deps, cursor, update, now)
     const last = updates.at(-1)
     await store.moveCursor(tx, {
       ...cursor,
       ledger_offset: offset,
       ledger_at: at,
-      last_offset: last?.offset ?? cursor.last_offset,
-      last_update_id: last?.updateId ?? cursor.last_update_id,
+      // What was skipped would be read again from the last update on.
+      last_offset: skipped === null ? (last?.offset ?? cursor.last_offset) : null,
+      last_update_id: skipped === null ? (last?.updateId ?? cursor.last_update_id) : null,
       read_at: now,
+      stale_since: cursor.stale_since ?? (skipped === null ? null : now),
     })
   })
+  if (isMoved && skipped !== null) {
+    deps.metrics.tokenUpdatesSkipped.inc({ reason: skipped })
+    deps.log.error(
+      { ledger: cursor.ledger, offset, reason: skipped },
+      'an update of tokens cannot be read: it is skipped',
+    )
+  }
   return hasMore
 }
 
+/** Whether updates are missing, and the last generation is old enough for another one. */
+const isRereadDue = (deps: Deps, { stale_since: stale, begun_at: begun }: store.CursorRow): boolean =>
+  stale !== null && deps.now().getTime() - begun.getTime() >= REREAD_MS_MIN
+
 /**
- * One step behind a ledger: wallets that were not read yet first, then what happened since. Each step is one transaction that
- * begins where the last one ended, whatever died in between and however many processes follow. @returns whether there is more
+ * One step behind a ledger: some wallets that were not read yet, and then some of what happened since, so that neither keeps the
+ * other waiting. Each is one transaction that begins where the last one ended, whatever died in between and however many processes
+ * follow. @returns whether there is more
  */
 export async function followTokens(deps: Deps, ledger: TokenLedger): Promise<boolean> {
   const cursor = await store.findCursor(deps.db, ledger.name)
-  if (cursor === undefined || cursor.scope !== ledger.tokens.scope) {
+  const hasScope = cursor?.scope === scopeOf(ledger.tokens)
+  if (cursor !== undefined && !hasScope && !mayReplace(deps, ledger, cursor)) return false
+  if (cursor === undefined || !hasScope || isRereadDue(deps, cursor)) {
     await begin(deps, ledger, cursor)
     return true
   }
   try {
-    const unread = await store.listUnread(deps.db, cursor, WALLETS_A_STEP)
-    for (const wallet of unread) await readWallet(deps, ledger, cursor, wallet)
-    if (unread.length > 0) return true
-    return await readOn(deps, ledger, cursor)
+    const unread = await store.listUnread({ db: deps.db, now: deps.now() }, cursor, WALLETS_A_STEP)
+    for (const wallet of unread) if (!(await readWallet(deps, ledger, cursor, wallet))) break
+    const hasMore = await readOn(deps, ledger, cursor)
+    return hasMore || unread.length > 0
   } catch (error) {
     if (!(error instanceof PlaceLost)) throw error
     deps.log.warn({ err: error, ledger: ledger.name }, 'all holdings are read again')

@@ -27,16 +27,19 @@ export async function tellReceived(
   made: readonly (Changed & { is_new: boolean })[],
   gone: readonly Changed[],
 ): Promise<void> {
-  const sums = new Map<string, { of: Changed; units: bigint; isNew: boolean }>()
+  const sums = new Map<string, { of: Changed; units: bigint; fresh: bigint }>()
   const add = (of: Changed, sign: bigint, isNew: boolean) => {
-    const sum = sums.get(keyOf(of)) ?? { of, units: 0n, isNew: false }
-    sums.set(keyOf(of), { of, units: sum.units + sign * (parseAmount(of.amount) ?? 0n), isNew: sum.isNew || isNew })
+    const sum = sums.get(keyOf(of)) ?? { of, units: 0n, fresh: 0n }
+    const units = parseAmount(of.amount) ?? 0n
+    sums.set(keyOf(of), { of, units: sum.units + sign * units, fresh: sum.fresh + (isNew ? units : 0n) })
   }
   for (const each of made) add(each, 1n, each.is_new)
   for (const each of gone) add(each, -1n, false)
-  for (const { of, units, isNew } of sums.values()) {
+  for (const { of, units: net, fresh } of sums.values()) {
+    // What was gone and is there again, as after a restore, was told already.
+    const units = net < fresh ? net : fresh
     const wallet = wallets.find((each) => each.wallet_id === of.wallet_id && each.tenant_id === of.tenant_id)
-    if (wallet === undefined || !isNew || units <= 0n) continue
+    if (wallet === undefined || units <= 0n) continue
     const data = {
       walletId: wallet.wallet_id,
       userId: wallet.user_id,

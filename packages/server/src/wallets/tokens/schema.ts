@@ -46,7 +46,10 @@ export const WalletHoldings = z
         at: Time.nullable().meta({ description: "The ledger's time there, if it says it." }),
       })
       .nullable()
-      .meta({ description: 'Null while `reading`.' }),
+      .meta({
+        description:
+          'Null while `reading`. On the embedded ledger, the offset of the newest holding; null without one.',
+      }),
     instruments: z
       .array(
         z.object({
@@ -61,7 +64,8 @@ export const WalletHoldings = z
           'The sums, by admin and id; at most 200. Anybody may name a token alike: its admin tells them apart.',
       }),
     complete: z.boolean().meta({
-      description: 'False if the wallet holds more tokens, or on the embedded ledger more holdings, than were counted.',
+      description:
+        'False if the wallet holds more tokens than are summed, or on the embedded ledger if its party sees more holdings, its own or not, than were looked at: the newest 10,000.',
     }),
     holdings: z.array(Holding).meta({ description: 'Newest first.' }),
     nextCursor: z.string().nullable(),

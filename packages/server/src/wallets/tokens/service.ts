@@ -44,7 +44,7 @@ async function readView(tx: Db, wallet: WalletRow, query: ListHoldings & { limit
   const view = await store.findView(tx, filter)
   if (view?.problem != null) throw fail('holdings_unavailable')
   const cursor = await store.findCursor(tx, wallet.ledger)
-  const isCurrent = cursor !== undefined && view?.generation === cursor.generation
+  const isCurrent = cursor !== undefined && cursor.stale_since === null && view?.generation === cursor.generation
   const sums = await store.sumsOf(tx, filter, INSTRUMENTS_MAX + 1)
   const page = await store.pageOf(tx, filter, after === undefined ? null : placeOf(after), limit + 1)
   const end = page.length > limit ? page[limit - 1] : undefined

@@ -16,6 +16,11 @@ export interface CursorRow {
   last_offset: number | null
   last_update_id: string | null
   read_at: Date
+  /** When the generation began, and when the scope did. */
+  begun_at: Date
+  scope_at: Date
+  /** Since when an update is missing that could not be read; null if none is. */
+  stale_since: Date | null
 }
 
 export const placeOf = ({ ledger_offset: offset, last_offset, last_update_id }: CursorRow): TokenPlace => ({
@@ -36,15 +41,22 @@ export function lockCursor(tx: Db, from: CursorRow): Promise<CursorRow | undefin
     for update`)
 }
 
-/** Begins a generation: all is read again. Nothing happens if another process has begun one since `from` was read. */
-export async function beginGeneration(db: Db, from: CursorRow | undefined, row: Omit<CursorRow, 'generation'>) {
-  await db.run(sql`
-    insert into token_cursors (ledger, generation, scope, ledger_offset, ledger_at, last_offset, last_update_id, read_at)
-    values (${row.ledger}, 1, ${row.scope}, ${row.ledger_offset}, ${row.ledger_at}, ${row.last_offset}, ${row.last_update_id}, ${row.read_at})
+/** Begins a generation: all is read again. @returns false if another process has begun one since `from` was read */
+export async function beginGeneration(
+  db: Db,
+  from: CursorRow | undefined,
+  row: Omit<CursorRow, 'generation' | 'stale_since'>,
+): Promise<boolean> {
+  const begun = await db.run(sql`
+    insert into token_cursors (ledger, generation, scope, ledger_offset, ledger_at, last_offset, last_update_id, read_at, begun_at, scope_at)
+    values (${row.ledger}, 1, ${row.scope}, ${row.ledger_offset}, ${row.ledger_at}, ${row.last_offset}, ${row.last_update_id},
+      ${row.read_at}, ${row.begun_at}, ${row.scope_at})
     on conflict (ledger) do update set generation = token_cursors.generation + 1, scope = excluded.scope,
       ledger_offset = excluded.ledger_offset, ledger_at = excluded.ledger_at, last_offset = excluded.last_offset,
-      last_update_id = excluded.last_update_id, read_at = excluded.read_at
+      last_update_id = excluded.last_update_id, read_at = excluded.read_at, begun_at = excluded.begun_at,
+      scope_at = excluded.scope_at, stale_since = null
     where token_cursors.generation = ${from?.generation ?? 0}`)
+  return begun === 1
 }
 
 /** Moves a locked cursor. */
@@ -52,7 +64,7 @@ export async function moveCursor(tx: Db, row: CursorRow): Promise<void> {
   await tx.run(sql`
     update token_cursors
     set ledger_offset = ${row.ledger_offset}, ledger_at = ${row.ledger_at}, last_offset = ${row.last_offset},
-      last_update_id = ${row.last_update_id}, read_at = ${row.read_at}
+      last_update_id = ${row.last_update_id}, read_at = ${row.read_at}, stale_since = ${row.stale_since}
     where ledger = ${row.ledger}`)
 }
 
@@ -68,35 +80,53 @@ export interface FollowedWallet {
 /** A wallet whose holdings are to be read. */
 export interface UnreadWallet extends FollowedWallet {
   created_at: Date
-  /** Whether they were read before. */
-  again: boolean
+  /** What counted when they were read the last time, by registry; empty if they never were. */
+  scopes: string[]
+  /** How often in succession they could not be read. */
+  failures: number
 }
 
-/** Wallets, of all tenants, whose holdings were not read in this generation. */
-export function listUnread(db: Db, { ledger, generation }: CursorRow, limit: number): Promise<UnreadWallet[]> {
+/**
+ * Wallets, of all tenants, whose holdings were not read in this generation and are due. Half of them are new ones and half are
+ * to be read again, each in the order of their queue: neither keeps the other waiting.
+ */
+export function listUnread({ db, now }: { db: Db; now: Date }, { ledger, generation }: CursorRow, limit: number) {
+  const half = Math.ceil(limit / 2)
   return db.query<UnreadWallet>(sql`
-    select w.tenant_id, w.id as wallet_id, w.app_id, w.user_id, w.party_id, w.created_at, v.generation is not null as again
-    from wallets w left join token_views v on v.tenant_id = w.tenant_id and v.wallet_id = w.id
-    where w.ledger = ${ledger} and w.ledger <> 'embedded' and w.status = 'ready'
-      and (v.generation is null or v.generation <> ${generation})
-    order by w.tenant_id, w.id limit ${limit}`)
+    select v.tenant_id, v.wallet_id, w.app_id, w.user_id, v.party_id, w.created_at, v.scopes, v.failures
+    from (
+      (select * from token_views
+       where ledger = ${ledger} and generation = 0 and due_at <= ${now} order by due_at limit ${half})
+      union all
+      (select * from token_views
+       where ledger = ${ledger} and generation > 0 and generation < ${generation} and due_at <= ${now}
+       order by generation, due_at limit ${half})
+    ) v join wallets w on w.tenant_id = v.tenant_id and w.id = v.wallet_id`)
 }
 
-/** Stores that a wallet was read in a generation. @returns whether it is still there */
+/** Stores that a wallet was read in a generation. @returns whether it is still there, and not read yet */
 export async function putView(
   tx: Db,
-  { ledger, generation }: CursorRow,
-  wallet: FollowedWallet,
-  problem: string | null,
+  { generation }: CursorRow,
+  { tenant_id: tenantId, wallet_id: walletId }: FollowedWallet,
+  scopes: readonly string[],
 ): Promise<boolean> {
-  const { tenant_id: tenantId, wallet_id: walletId, party_id: partyId } = wallet
   const put = await tx.run(sql`
-    insert into token_views (tenant_id, wallet_id, ledger, party_id, generation, problem)
-    select tenant_id, id, ${ledger}, ${partyId}, ${generation}::integer, ${problem}
-    from wallets where tenant_id = ${tenantId} and id = ${walletId} for key share
-    on conflict (tenant_id, wallet_id) do update set generation = excluded.generation, problem = excluded.problem,
-      ledger = excluded.ledger, party_id = excluded.party_id`)
+    update token_views set generation = ${generation}, scopes = ${scopes}::text[], failures = 0, problem = null
+    where tenant_id = ${tenantId} and wallet_id = ${walletId} and generation < ${generation}`)
   return put === 1
+}
+
+/** Stores that a wallet could not be read, unless another process has read it meanwhile. `problem`: why, where it is told; null leaves it as it is. */
+export async function putFailure(
+  db: Db,
+  { generation }: CursorRow,
+  { tenant_id: tenantId, wallet_id: walletId, failures }: UnreadWallet,
+  { problem, dueAt }: { problem: string | null; dueAt: Date },
+): Promise<void> {
+  await db.run(sql`
+    update token_views set problem = coalesce(${problem}::text, problem), due_at = ${dueAt}, failures = ${failures + 1}
+    where tenant_id = ${tenantId} and wallet_id = ${walletId} and failures = ${failures} and generation < ${generation}`)
 }
 
 /** The followed wallets of these parties. */

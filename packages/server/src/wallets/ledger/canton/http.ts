@@ -20,7 +20,17 @@ export interface HttpAnswer {
   body: string
 }
 
-/** Sends a request. @throws Error without an answer, or with one that is too large or takes too long */
+/** There is an answer that cannot be read: as large, or as slow, as it is. */
+export class UnreadAnswer extends Error {
+  readonly why: 'oversize' | 'timeout'
+
+  constructor(why: 'oversize' | 'timeout', message: string) {
+    super(message)
+    this.why = why
+  }
+}
+
+/** Sends a request. @throws UnreadAnswer, Error without an answer */
 export type Send = (request: HttpRequest) => Promise<HttpAnswer>
 
 async function readBody(message: IncomingMessage): Promise<string> {
@@ -30,7 +40,7 @@ async function readBody(message: IncomingMessage): Promise<string> {
     bytes += part.length
     if (bytes > ANSWER_BYTES_MAX) {
       message.destroy()
-      throw new Error(`the answer has more than ${ANSWER_BYTES_MAX} bytes`)
+      throw new UnreadAnswer('oversize', `the answer has more than ${ANSWER_BYTES_MAX} bytes`)
     }
     parts.push(part)
   }
@@ -58,6 +68,10 @@ export function createSend(settings: CantonSettings): Send {
   const agents = { http: new HttpAgent(options), https: new HttpsAgent({ ...options, ...readFiles(settings) }) }
   return ({ method, url, headers, body }) =>
     new Promise((answer, fail) => {
+      const signal = AbortSignal.timeout(settings.timeoutMs)
+      // Who is cut off while it reads an answer only sees that the connection ends.
+      const failed = (error: unknown) =>
+        fail(signal.aborted ? new UnreadAnswer('timeout', 'the answer takes too long') : error)
       const isTls = url.startsWith('https:')
       const ask = isTls ? requestHttps : requestHttp
       const sent = ask(
@@ -65,14 +79,14 @@ export function createSend(settings: CantonSettings): Send {
         {
           method,
           agent: isTls ? agents.https : agents.http,
-          signal: AbortSignal.timeout(settings.timeoutMs),
+          signal,
           headers: { ...headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) },
         },
         (message) => {
-          readBody(message).then((text) => answer({ status: message.statusCode ?? 0, body: text }), fail)
+          readBody(message).then((text) => answer({ status: message.statusCode ?? 0, body: text }), failed)
         },
       )
-      sent.on('error', fail)
+      sent.on('error', failed)
       sent.end(body)
     })
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { createSend, type HttpAnswer } from './http.ts'
+import { createSend, type HttpAnswer, UnreadAnswer } from './http.ts'
 import type { CantonSettings } from './settings.ts'
 import { createTokens } from './token.ts'
 
@@ -23,13 +23,25 @@ export class ParticipantError extends Error {
   readonly category: number | null
   /** Whether the participant says that nothing happened. */
   readonly definite: boolean
+  /** Why the answer to this question cannot be read, where less of it might be; null otherwise. */
+  readonly unread: 'oversize' | 'timeout' | null
 
-  constructor(message: string, about: { status?: number; code?: string; category?: number; definite?: boolean } = {}) {
+  constructor(
+    message: string,
+    about: {
+      status?: number
+      code?: string
+      category?: number
+      definite?: boolean
+      unread?: 'oversize' | 'timeout' | null
+    } = {},
+  ) {
     super(message)
     this.status = about.status ?? null
     this.code = about.code ?? ''
     this.category = about.category ?? null
     this.definite = about.definite ?? false
+    this.unread = about.unread ?? (about.status === 413 ? 'oversize' : null)
   }
 }
 
@@ -77,7 +89,8 @@ export function createParticipant(settings: CantonSettings): Participant {
         ...(body === undefined ? {} : { body }),
       })
     } catch (error) {
-      throw Object.assign(new ParticipantError('The participant did not answer.'), { cause: error })
+      const unread = error instanceof UnreadAnswer ? error.why : null
+      throw Object.assign(new ParticipantError('The participant did not answer.', { unread }), { cause: error })
     }
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { LedgerError } from '../../../platform/ports/ledger.ts'
 import {
@@ -17,8 +18,15 @@ import type { CantonSettings } from './settings.ts'
 
 /** How many updates, or contracts, are asked for at once: the participant's own limit, unless its operator has raised it. */
 const PAGE = 200
-/** How many holdings of one party are read at once, in pages. What is followed afterwards may be more. */
-const HOLDINGS_MAX = 100_000
+/**
+ * How much is looked at for one party, its holdings or not: whoever sends it contracts decides how many there are. What is followed
+ * afterwards may be more.
+ */
+const CONTRACTS_MAX = 100_000
+const PAGES_MAX = 1_000
+const PARTY_MS_MAX = 60_000
+/** How often an update is asked for before it is passed over. */
+const TRIES = 3
 /**
  * How many offsets before the place are read again: a participant that was restored while nobody looked gives them anew. What is
  * known already changes nothing.
@@ -81,7 +89,8 @@ function readHolding(rules: Rules, contract: unknown): Holding[] {
   return holding === null ? [] : [holding]
 }
 
-const LOST = new Set(['OFFSET_AFTER_LEDGER_END', 'OFFSET_OUT_OF_RANGE', 'PARTICIPANT_PRUNED_DATA_ACCESSED'])
+const PRUNED = 'PARTICIPANT_PRUNED_DATA_ACCESSED'
+const LOST = new Set(['OFFSET_AFTER_LEDGER_END', 'OFFSET_OUT_OF_RANGE', PRUNED])
 
 /** Asks for something at an offset. @throws PlaceLost, LedgerError */
 async function askAt<T>(ask: () => Promise<T>): Promise<T> {
@@ -102,51 +111,71 @@ function activeIn({ settings }: Parts, rules: Rules, entries: readonly z.infer<t
   )
 }
 
-const tooMany = () =>
-  new LedgerError('arguments_invalid', `The party has more holdings than can be read at once: ${HOLDINGS_MAX}.`)
+/** Why the answer was not read though there is one; null for other errors. */
+function unreadIn(error: unknown): 'oversize' | 'timeout' | null {
+  const cause = error instanceof LedgerError ? error.cause : error
+  return cause instanceof ParticipantError ? cause.unread : null
+}
+
+const tooMany = (what: string) =>
+  new LedgerError('arguments_invalid', `The party's holdings cannot be read at once: there are ${what}.`)
+
+type ContractsPage = z.infer<typeof ContractsPage>
+
+/** A page of contracts, with as many as can be read at once. */
+async function readContracts({ participant }: Parts, body: object): Promise<ContractsPage> {
+  for (let maxPageSize = PAGE; ; maxPageSize = Math.max(1, Math.floor(maxPageSize / 4))) {
+    try {
+      return await askAt(() =>
+        participant.post('/v2/state/active-contracts-page', { ...body, maxPageSize }, ContractsPage),
+      )
+    } catch (error) {
+      // Before version 3.6 there are no pages.
+      if (error instanceof LedgerError && error.cause instanceof ParticipantError && error.cause.status === 404)
+        throw tooMany('too many for one answer')
+      const unread = unreadIn(error)
+      if (unread === 'oversize' && maxPageSize === 1) throw tooMany('contracts larger than an answer')
+      if (unread === null || maxPageSize === 1) throw error
+    }
+  }
+}
 
 /** All active holdings of a party, in pages if they are many, which takes a participant of version 3.6. */
 async function holdingsOf(parts: Parts, rules: Rules, party: string, offset: number): Promise<Holding[]> {
-  const { participant } = parts
   const eventFormat = { filtersByParty: { [party]: filterOf(rules) }, verbose: false }
+  const asked = { activeAtOffset: offset, eventFormat }
   const few = await askAt(() =>
-    participant
-      .post(
-        `/v2/state/active-contracts?limit=${PAGE}`,
-        { activeAtOffset: offset, eventFormat },
-        z.array(Entry).max(PAGE),
-      )
-      .catch((error: unknown) => {
-        if (error instanceof ParticipantError && error.status === 413) return null
-        throw error
-      }),
-  )
+    parts.participant.post(`/v2/state/active-contracts?limit=${PAGE}`, asked, z.array(Entry).max(PAGE)),
+  ).catch((error: unknown) => {
+    if (unreadIn(error) !== null) return null
+    throw error
+  })
   if (few !== null && few.length < PAGE) return activeIn(parts, rules, few).filter(({ owner }) => owner === party)
+  const until = performance.now() + PARTY_MS_MAX
   const all: Holding[] = []
   let pageToken: string | null = null
-  do {
-    const body = {
-      activeAtOffset: offset,
-      eventFormat,
-      maxPageSize: PAGE,
-      ...(pageToken === null ? {} : { pageToken }),
-    }
-    const page: z.infer<typeof ContractsPage> = await askAt(() =>
-      participant.post('/v2/state/active-contracts-page', body, ContractsPage).catch((error: unknown) => {
-        // Before version 3.6 there are no pages.
-        if (error instanceof ParticipantError && error.status === 404) throw tooMany()
-        throw error
-      }),
-    )
-    all.push(...activeIn(parts, rules, page.activeContracts ?? []).filter(({ owner }) => owner === party))
-    if (all.length > HOLDINGS_MAX) throw tooMany()
-    pageToken = page.nextPageToken || null
-  } while (pageToken !== null)
-  return all
+  let looked = 0
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const page = await readContracts(parts, pageToken === null ? asked : { ...asked, pageToken })
+    const contracts = page.activeContracts ?? []
+    all.push(...activeIn(parts, rules, contracts).filter(({ owner }) => owner === party))
+    looked += contracts.length
+    const next: string | null = page.nextPageToken || null
+    if (next === null) return all
+    if (next === pageToken) throw tooMany('pages that lead to themselves')
+    if (looked >= CONTRACTS_MAX || performance.now() > until) break
+    pageToken = next
+  }
+  throw tooMany(`more contracts than are looked at, its own or not (${looked} were)`)
 }
 
-/** One page of updates, with as many as the participant gives at once. */
-async function readPage(parts: Parts, rules: Rules, after: number, upTo: number) {
+interface UpdatesPage {
+  page: Update[]
+  isFull: boolean
+}
+
+/** Up to `limit` updates of a range of offsets. @throws PlaceLost, LedgerError */
+async function askUpdates(parts: Parts, rules: Rules, after: number, upTo: number, limit: number) {
   const body = {
     beginExclusive: after,
     endInclusive: upTo,
@@ -158,14 +187,43 @@ async function readPage(parts: Parts, rules: Rules, after: number, upTo: number)
       includeReassignments: { filtersForAnyParty: filterOf(rules), verbose: false },
     },
   }
-  for (let limit = PAGE; ; limit = Math.floor(limit / 4)) {
+  const page = await askAt(() => parts.participant.post(`/v2/updates?limit=${limit}`, body, z.array(Update)))
+  return { page: page.map(({ update }) => update), isFull: page.length >= limit }
+}
+
+/** One page of updates, with as many as can be read at once. @throws PlaceLost, LedgerError */
+async function readPage(parts: Parts, rules: Rules, after: number, upTo: number): Promise<UpdatesPage> {
+  for (let limit = PAGE; ; limit = Math.max(1, Math.floor(limit / 4))) {
     try {
-      const path = `/v2/updates?limit=${limit}`
-      const page = await askAt(() => parts.participant.post(path, body, z.array(Update)))
-      return { page: page.map(({ update }) => update), isFull: page.length >= limit }
+      return await askUpdates(parts, rules, after, upTo, limit)
     } catch (error) {
-      const isTooLarge = error instanceof LedgerError && error.cause instanceof ParticipantError
-      if (!isTooLarge || (error.cause as ParticipantError).status !== 413 || limit < 4) throw error
+      if (unreadIn(error) === null || limit === 1) throw error
+    }
+  }
+}
+
+/**
+ * The offset of the first update of a range that cannot be read even alone, found by halving; null if it can be by now.
+ * @throws LedgerError if the participant does not answer other questions either
+ */
+async function findUnread(parts: Parts, rules: Rules, after: number, upTo: number) {
+  let [from, to] = [after, upTo]
+  let tries = 0
+  for (;;) {
+    const middle = Math.max(from + 1, Math.floor((from + to) / 2))
+    try {
+      const { page } = await askUpdates(parts, rules, from, middle, 1)
+      if (page.length > 0 || middle === to) return null
+      from = middle
+      tries = 0
+    } catch (error) {
+      const unread = unreadIn(error)
+      if (unread === null) throw error
+      to = middle
+      tries = middle === from + 1 ? tries + 1 : 0
+      if (tries < TRIES) continue
+      await readLedgerEnd(parts)
+      return { offset: to, unread }
     }
   }
 }
@@ -199,12 +257,20 @@ function readUpdate({ settings: { synchronizer } }: Parts, rules: Rules, update:
   return known
 }
 
-/** @throws PlaceLost if another update, or none, is where the last one was */
-async function requireLast(parts: Parts, rules: Rules, { last }: TokenPlace): Promise<void> {
-  if (last === null) return
-  const { page } = await readPage(parts, rules, last.offset - 1, last.offset)
-  const isThere = page.some((update) => readUpdate(parts, rules, update)?.updateId === last.updateId)
-  if (!isThere) throw new PlaceLost('The participant has another update where the last one was.')
+/**
+ * Whether the last update is where it was; false if the participant does not say: it has pruned it, though nothing that followed.
+ * @throws PlaceLost if another update, or none, is there
+ */
+async function findLast(parts: Parts, rules: Rules, last: NonNullable<TokenPlace['last']>): Promise<boolean> {
+  try {
+    const { page } = await readPage(parts, rules, last.offset - 1, last.offset)
+    if (page.some((update) => readUpdate(parts, rules, update)?.updateId === last.updateId)) return true
+  } catch (error) {
+    const isPruned = error instanceof PlaceLost && (error.cause as ParticipantError).code === PRUNED
+    if (!isPruned && unreadIn(error) === null) throw error
+    return false
+  }
+  throw new PlaceLost('The participant has another update where the last one was.')
 }
 
 /** @throws LedgerError unless each update follows the one before it, and none is before the place or past the end */
@@ -223,21 +289,37 @@ function requireOrder(page: readonly Update[], from: number, end: number): void 
 async function updatesAfter(parts: Parts, rules: Rules, place: TokenPlace): Promise<TokenPage> {
   const end = await readLedgerEnd(parts)
   if (end.offset < place.offset) throw new PlaceLost("The participant's ledger ends before what was read of it.")
-  await requireLast(parts, rules, place)
-  const from = place.last === null ? place.offset : Math.max(place.last.offset, place.offset - LOOK_BACK)
-  if (end.offset === place.offset && end.offset === from)
-    return { updates: [], offset: end.offset, at: end.seenUntil, hasMore: false }
-  const { page, isFull } = await readPage(parts, rules, from, end.offset)
+  const { last } = place
+  const isThere = last !== null && (await findLast(parts, rules, last))
+  const from = isThere ? Math.max(last.offset, place.offset - LOOK_BACK) : place.offset
+  const all = { offset: end.offset, at: end.seenUntil, hasMore: false, skipped: null }
+  if (end.offset === place.offset && end.offset === from) return { ...all, updates: [] }
+  let read: UpdatesPage
+  try {
+    read = await readPage(parts, rules, from, end.offset)
+  } catch (error) {
+    if (unreadIn(error) === null) throw error
+    const found = await findUnread(parts, rules, from, end.offset)
+    if (found === null) throw error
+    const offset = Math.max(found.offset, place.offset)
+    return { updates: [], offset, at: null, hasMore: true, skipped: found.unread }
+  }
+  const { page, isFull } = read
   const updates = page.flatMap((update) => readUpdate(parts, rules, update) ?? [])
   requireOrder(page, from, end.offset)
-  const last = page.at(-1)
-  if (!isFull || last === undefined) return { updates, offset: end.offset, at: end.seenUntil, hasMore: false }
-  return { updates, offset: offsetOf(last), at: updates.at(-1)?.recordedAt ?? null, hasMore: true }
+  const latest = page.at(-1)
+  if (!isFull || latest === undefined) return { ...all, updates }
+  return { updates, offset: offsetOf(latest), at: updates.at(-1)?.recordedAt ?? null, hasMore: true, skipped: null }
 }
 
-/** What the settings count as holdings, as text. */
-const scopeOf = ({ holding, registries }: Rules, { participant, synchronizer }: CantonSettings): string =>
-  JSON.stringify([participant, synchronizer, holding, ...registries.map(({ admin }) => admin).sort()])
+/** What counts as a holding of each registry, in short. */
+function scopesOf({ holding, registries }: Rules, { participant, synchronizer }: CantonSettings): Map<string, string> {
+  const shortOf = (admin: string) =>
+    createHash('sha256')
+      .update(JSON.stringify([participant, synchronizer, holding, admin]))
+      .digest('base64url')
+  return new Map(registries.map(({ admin }) => [admin, shortOf(admin)]))
+}
 
 /** The tokens of a participant; undefined where the settings name no interface of holdings. */
 export function createTokenReader(parts: Parts): Tokens | undefined {
@@ -245,7 +327,7 @@ export function createTokenReader(parts: Parts): Tokens | undefined {
   if (tokens?.holding === undefined) return undefined
   const rules: Rules = { ...tokens, holding: tokens.holding }
   return {
-    scope: scopeOf(rules, rest),
+    scopes: scopesOf(rules, rest),
     async end() {
       const { offset, seenUntil } = await asking(() => readLedgerEnd(parts))
       return { offset, at: seenUntil }
