@@ -6,8 +6,8 @@ import type { Holding, ListHoldings, WalletHoldings } from './schema.ts'
 
 const HOLDING = 'Token:Holding'
 const BATCH = 500
-/** How many holdings are counted; a call must not read without end. */
-const COUNTED_MAX = 10_000
+/** How many contracts are looked at, its own or not: a call must not read without end, whatever others have sent or were sent. */
+const LOOKED_MAX = 10_000
 
 const textOf = (contract: Contract, field: string): string => contract.arguments[field] as string
 
@@ -26,17 +26,24 @@ function isAfter({ createdAtOffset: offset, contractId }: Contract, cursor: stri
   return offset < Number(at) || (offset === Number(at) && contractId < id)
 }
 
-/** What the wallet's ledger shows of its holdings, newest first, read in pages. */
-async function read(db: Db, ledger: Ledger, { tenant_id: tenantId, party_id: party }: WalletRow) {
+/** What the wallet's ledger shows of its holdings that are listed, newest first, read in pages. */
+async function read(
+  db: Db,
+  ledger: Ledger,
+  { tenant_id: tenantId, party_id: party }: WalletRow,
+  isListed: (contract: Contract) => boolean,
+) {
   const held: Contract[] = []
   let cursor: string | null = null
+  let looked = 0
   do {
     const query = { tenantId, party, templateIds: [HOLDING], accept: null, limit: BATCH, cursor }
     const page: Awaited<ReturnType<Ledger['query']>> = await ledger.query(db, query)
     // The issuer of a holding sees it, too.
-    held.push(...page.contracts.filter((each) => textOf(each, 'owner') === party))
+    held.push(...page.contracts.filter((each) => textOf(each, 'owner') === party && isListed(each)))
+    looked += page.contracts.length
     cursor = page.nextCursor
-  } while (cursor !== null && held.length < COUNTED_MAX)
+  } while (cursor !== null && looked < LOOKED_MAX)
   return { held, isAll: cursor === null }
 }
 
@@ -59,16 +66,20 @@ export async function countHoldings(
   wallet: WalletRow,
   { admin, instrument, limit, cursor, instrumentsMax }: ListHoldings & { limit: number; instrumentsMax: number },
 ): Promise<Pick<WalletHoldings, 'asOf' | 'state' | 'instruments' | 'complete' | 'holdings' | 'nextCursor'>> {
-  const { held, isAll } = await read(db, ledger, wallet)
-  const isListed = ({ instrument: of }: Holding) =>
-    (admin === undefined || of.admin === admin) && (instrument === undefined || of.id === instrument)
-  const listed = held.filter((each) => isListed(toHolding(each)))
+  const { held: listed, isAll } = await read(
+    db,
+    ledger,
+    wallet,
+    (each) =>
+      (admin === undefined || textOf(each, 'issuer') === admin) &&
+      (instrument === undefined || textOf(each, 'symbol') === instrument),
+  )
   const rest = listed.filter((each) => isAfter(each, cursor))
   const end = rest.length > limit ? rest[limit - 1] : undefined
   const sums = sumsOf(listed.map(toHolding))
   return {
     state: 'current',
-    asOf: held[0] === undefined ? null : { offset: held[0].createdAtOffset, at: null },
+    asOf: listed[0] === undefined ? null : { offset: listed[0].createdAtOffset, at: null },
     instruments: sums.slice(0, instrumentsMax),
     complete: isAll && sums.length <= instrumentsMax,
     holdings: rest.slice(0, limit).map(toHolding),
