@@ -258,7 +258,7 @@ export interface ApiErrors {
   simulation_unavailable: 409
   /** This would spend more than the session's policy allows. */
   spend_limit_exceeded: 403
-  /** This session began with an email code or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */
+  /** This session began with an email code, a sign-in provider, an external wallet or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first. */
   stronger_sign_in_required: 403
   /** The tenant already pays for a plan. Change or end it on the page that POST /billing/portal returns. */
   subscription_active: 409
@@ -290,7 +290,7 @@ export interface ApiErrors {
   wallet_not_found: 404
   /** This wallet is not on its ledger yet. Wait for the event wallet.ready, then try again. */
   wallet_not_ready: 409
-  /** This signature is not one of this message by this key. Request a new challenge. */
+  /** The signature is not valid for this message and key. Request a new challenge. */
   wallet_signature_invalid: 401
   /** This webhook is disabled. Set its status to active first. */
   webhook_disabled: 409

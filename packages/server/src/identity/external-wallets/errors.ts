@@ -2,7 +2,7 @@ import { failures } from '../../platform/http/errors.ts'
 import { IDENTITY_ERRORS } from '../identities/service.ts'
 
 export const EXTERNAL_WALLET_ERRORS = {
-  wallet_signature_invalid: [401, 'This signature is not one of this message by this key. Request a new challenge.'],
+  wallet_signature_invalid: [401, 'The signature is not valid for this message and key. Request a new challenge.'],
   external_wallets_disabled: [
     404,
     'Users of this app cannot sign in with this type of wallet. Add it to externalWallets.types of the app.',

@@ -43,7 +43,7 @@ export const COMMON_ERRORS = {
   mfa_enrollment_required: [403, 'This app requires a second factor, and this user has none yet. Set one up first.'],
   stronger_sign_in_required: [
     403,
-    'This session began with an email code or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first.',
+    'This session began with an email code, a sign-in provider, an external wallet or a token of another issuer, which is not enough for this call. Show a passkey or the second factor of this account first.',
   ],
   reauthentication_required: [403, 'This call needs a sign-in within the last five minutes. Sign in again.'],
   not_found: [404, 'Not found.'],
