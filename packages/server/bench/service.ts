@@ -12,6 +12,9 @@ import { memoryMb } from './proc.ts'
 import { sampleBackends } from './sample.ts'
 
 const MAIN = join(import.meta.dirname, '../src/main.ts')
+const WORKSPACE = join(import.meta.dirname, '../../../package.json')
+/** What `npm start` tells Node, which is measured too. */
+const NODE_FLAGS: string[] = JSON.parse(readFileSync(WORKSPACE, 'utf8')).scripts.start.match(/--\S+/g) ?? []
 const READY_MS = 60_000
 
 /** A folder of our own below the system's temporary one. PostgreSQL's unprivileged user must be able to pass through. */
@@ -90,7 +93,7 @@ export function spawnService(
   const profile =
     process.env.BENCH_CPU_PROF === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_CPU_PROF}`]
   const child = adopt(
-    spawn(process.execPath, [...profile, ...nodeOptions, MAIN, 'serve'], { env, stdio: ['ignore', 'pipe', log] }),
+    spawn(process.execPath, [...NODE_FLAGS, ...profile, ...nodeOptions, MAIN, 'serve'], { env, stdio: ['ignore', 'pipe', log] }),
   )
   closeSync(log)
   return child

@@ -6,8 +6,8 @@ import type { Material } from './platforms.ts'
 import { type Entry, entriesOf } from './tar.ts'
 
 const HOME = 'opt/halfkey'
-/** The command. It names Node.js by its path, because the image has no `env`. */
-const COMMAND = `#!/usr/bin/node\nawait import('/${HOME}/packages/server/bin/halfkey.js')\n`
+/** The command. It names Node.js by its path, because the image has no `env`, and bounds its space for young objects. */
+const COMMAND = `#!/usr/bin/node --max-semi-space-size=16\nawait import('/${HOME}/packages/server/bin/halfkey.js')\n`
 /** Sources and declarations of libraries: nothing reads them at run time. */
 const LEFT_OUT = /\.map$|\.d\.[cm]?ts$|(?:^|\/)\.package-lock\.json$|node_modules\/\.bin(?:\/|$)/
 
