@@ -93,7 +93,10 @@ export function spawnService(
   const profile =
     process.env.BENCH_CPU_PROF === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_CPU_PROF}`]
   const child = adopt(
-    spawn(process.execPath, [...NODE_FLAGS, ...profile, ...nodeOptions, MAIN, 'serve'], { env, stdio: ['ignore', 'pipe', log] }),
+    spawn(process.execPath, [...NODE_FLAGS, ...profile, ...nodeOptions, MAIN, 'serve'], {
+      env,
+      stdio: ['ignore', 'pipe', log],
+    }),
   )
   closeSync(log)
   return child

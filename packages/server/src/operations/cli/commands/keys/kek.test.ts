@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'v
 import { eventually, type Service, startService } from '../../../../../test/harness/harness.ts'
 import { type Receiver, startReceiver } from '../../../../../test/harness/receiver.ts'
 import { expectStatus, newHolder } from '../../../../delegation/delegated.fixture.ts'
+import { kidsOf } from '../../../../identity/id-tokens/id-tokens.fixture.ts'
 import { newShop, widget } from '../../../../identity/messenger/messenger.fixture.ts'
 import { codeNow, enrol, stepUp } from '../../../../identity/mfa/mfa.fixture.ts'
 import { dump, signInAs } from '../../../../identity/sessions/sessions.fixture.ts'
@@ -106,6 +107,8 @@ async function sealEverything(service: Service) {
   const holder = await newHolder(tenant)
   const tenantId = tenant.tenantId as Id<'ten'>
   const { publicKey: proofKey } = await proofSigner(service.deps.db, service.deps, tenantId)
+  const idTokenKeys = await kidsOf(service, tenant.appId)
+  expect(idTokenKeys).toHaveLength(1)
   const ada = await signInAs(service, tenant)
   const factor = await enrol(service, ada)
   const bob = await signInAs(service, tenant)
@@ -151,6 +154,7 @@ async function sealEverything(service: Service) {
     const refreshed = await post('/auth/refresh', { refreshToken: ada.refreshToken })
     ada.refreshToken = refreshed.refreshToken as string
     expect((await freshProofSigner(other.deps.db, other.deps.keys, tenantId))?.publicKey).toEqual(proofKey)
+    expect(await kidsOf(other, tenant.appId)).toEqual(idTokenKeys)
     await post('/dev/faucet', { userId: holder.userId, symbol: 'USDX', amount: '1' })
     const moved = { ...ada, post: (path: string, body: object = {}) => acting(other, ada, path, body) }
     await stepUp(other, moved as never, factor)
