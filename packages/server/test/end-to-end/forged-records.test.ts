@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   BOB,
   create,
+  digestOf,
   everything,
   expectStatus,
   type Holder,
@@ -599,6 +600,44 @@ describe('an open transaction', () => {
     await service.sql(`update transactions set status = 'completed', prepared = null where id = $1`, [transactionId])
     const answer = await session.execute({ signingRequestId: transactionId, signature: '00'.repeat(64) })
     await expectTampered(tenant, answer, 'transaction', transactionId)
+  })
+
+  test('that waits for a signature is not completed by the update of another that the same party signed', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newKeyHolder(service, tenant)
+    const session = await ownSession(service, ada, { policy: everything() })
+    const ask = async (text: string) => {
+      const commands = [create('Note:Note', { author: ada.party, text })]
+      const { signingRequest } = expectStatus(await session.execute({ commands }), 200)
+      const signature = ada.sign(digestOf(signingRequest.preparedTransaction))
+      return { id: signingRequest.id, signed: { signingRequestId: signingRequest.id, signature } }
+    }
+    const [first, second] = [await ask('first'), await ask('second')]
+    expectStatus(await session.execute(first.signed), 200)
+    await service.sql(
+      `with done as (update transactions set command_id = 'gone' where id = $1 returning update_id)
+       update transactions t set status = 'completed', prepared = null, command_id = $1, update_id = done.update_id
+       from done where t.id = $2`,
+      [first.id, second.id],
+    )
+    expectError(await session.execute(second.signed), 400, 'signature_invalid')
+  })
+
+  test('that waits for a signature is not completed by its own update, inserted before anybody had signed it', async () => {
+    const tenant = await service.newTenant()
+    const ada = await newKeyHolder(service, tenant)
+    const session = await ownSession(service, ada, { policy: everything() })
+    const commands = [create('Note:Note', { author: ada.party, text: 'x' })]
+    const { signingRequest } = expectStatus(await session.execute({ commandId: 'a', commands }), 200)
+    const bytes = Buffer.from(signingRequest.preparedTransaction, 'base64')
+    await service.sql(
+      `insert into ledger_updates (tenant_id, "offset", update_id, act_as, command_id, prepared, signatures, recorded_at)
+       values ($1, 900000000, $2, $3, $4, $5, '[]', now())`,
+      [tenant.tenantId, `1220${signingRequest.digest}`, ada.party, `${session.id}/a`, bytes],
+    )
+    const signature = ada.sign(digestOf(signingRequest.preparedTransaction))
+    expectError(await session.execute({ signingRequestId: signingRequest.id, signature }), 409, 'duplicate_command')
+    expect((await tenant.get('/transactions?status=completed')).body.total).toBe(0)
   })
 
   test('that has ended is not opened again', async () => {

@@ -4,7 +4,10 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, call, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { forgeAssertion, forgeCreation, type Lies, newForger, UP, UV } from '../../identity/passkeys/forged.fixture.ts'
 import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
-import { expectStatus, holdingsOf, newSession, signedIn, transfer } from '../delegated.fixture.ts'
+import { partyOf } from '../../platform/ports/party.ts'
+import { canonicalJson } from '../../platform/security/canonical-json.ts'
+import { newWalletKey } from '../../wallets/wallets/wallets.fixture.ts'
+import { digestOf, expectStatus, holdingsOf, newSession, signedIn, transfer } from '../delegated.fixture.ts'
 import {
   addPasskey,
   approve,
@@ -97,6 +100,29 @@ test('a payment is not taken for one that happened, by a row that says so, with 
     [transactionId, other.updateId],
   )
   await service.sql('update transactions set update_id = $2 where id = $1', [transactionId, other.updateId])
+  expectError(await repeat(), 500, 'record_tampered')
+  // With an update for this very command, signed by a party of the attacker, whom the row then names.
+  const mallory = newWalletKey()
+  const actAs = partyOf('mallory', Buffer.from(mallory.publicKey, 'hex'))
+  const [update] = await service.sql<{ prepared: Buffer }>(
+    `delete from ledger_updates where act_as = $1 and update_id = $2 and command_id like '%/' || $3 returning prepared`,
+    [owner.party, other.updateId, commandId],
+  )
+  const document = JSON.parse(String(update?.prepared))
+  const bytes = Buffer.from(canonicalJson({ ...document, actAs, commandId: `${session.id}/${commandId}` }))
+  const digest = digestOf(bytes.toString('base64'))
+  const updateId = `1220${digest.toString('hex')}`
+  const signed = [{ party: actAs, publicKey: mallory.publicKey, signature: mallory.sign(digest).toString('hex') }]
+  await service.sql(
+    `insert into ledger_updates (tenant_id, "offset", update_id, act_as, command_id, prepared, signatures, recorded_at)
+     values ($1, 900000000, $2, $3, $4, $5, $6, now())`,
+    [tenant.tenantId, updateId, actAs, `${session.id}/${commandId}`, bytes, JSON.stringify(signed)],
+  )
+  await service.sql('update transactions set update_id = $2, party_id = $3 where id = $1', [
+    transactionId,
+    updateId,
+    actAs,
+  ])
   expectError(await repeat(), 500, 'record_tampered')
   expect((await tenant.get(`/transactions/${other.transactionId}`)).body.data.updateId).toBe(other.updateId)
 })

@@ -188,7 +188,8 @@ async function failDenied(
 
 /**
  * Executes a transaction that the delegate has signed, on a transactional ledger. A wrong signature changes nothing; a
- * transaction that can no longer happen fails, and so does one that the policy does not allow any more.
+ * transaction that can no longer happen fails, and so does one that the policy does not allow any more. A repeat needs a right
+ * signature, too, before it is answered as completed.
  * @throws signature_invalid, transaction_settled, prepared_expired, contract_archived; policy_denied, spend_limit_exceeded,
  * budget_exceeded
  */
@@ -201,7 +202,7 @@ export async function executeSigned(
   return deps.db.tx(async (tx) => {
     const session = await findLive(store.lockLiveToCount, tx, deps, call, id)
     const row = await findSigningRequest(lockTransaction, tx, session, signingRequestId)
-    if (row.status === 'completed' || row.status === 'failed') return answerEnded(tx, deps, session, row)
+    if (row.status === 'completed' || row.status === 'failed') return answerEnded(tx, deps, session, row, signature)
     if (row.status !== 'signature_required' || row.prepared === null) throw fail('transaction_settled')
     requireLive(session, deps.now())
     requireSameShares(session, row)

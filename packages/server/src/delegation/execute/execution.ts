@@ -3,6 +3,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { HttpError, invalid } from '../../platform/http/errors.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import type { Command, Ledger, Prepared, PrepareRequest } from '../../platform/ports/ledger.ts'
+import { isSignedFor, signatureOf } from '../../platform/ports/signature.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import {
   findByCommand,
@@ -197,15 +198,35 @@ export function approvalOf(deps: Deps, row: TransactionRow): Execution['approval
 
 /**
  * What `execute` returns for a transaction that a transactional ledger ended before. A completed row has no MAC, so it counts only
- * with the update that its party signed for this command: else nothing has happened. @throws record_tampered; its error, if it failed
+ * with the update that the session's party signed for this command: else nothing has happened. `signature`: the one of a call that names a
+ * signing request, which must be over that update, so that the row of one request cannot stand for the update of another; null for
+ * others. @throws record_tampered; signature_invalid; its error, if it failed
  */
-export async function answerEnded(db: Db, deps: Deps, session: Acting, row: TransactionRow): Promise<Execution> {
+export async function answerEnded(
+  db: Db,
+  deps: Deps,
+  session: Acting,
+  row: TransactionRow,
+  signature: Buffer | null = null,
+): Promise<Execution> {
   if (row.status === 'completed') {
-    const command = { actAs: row.party_id, commandId: ledgerCommandId(row), prepared: null }
-    const outcome = await ledgerOf(deps, session).getTransaction(db, row.tenant_id, command)
-    if (outcome.state !== 'final' || outcome.receipt.updateId !== row.update_id) refuseUnproven(db, row)
+    // Of the row, only what was looked up counts. Whoever wrote another party into it could sign for that one.
+    const command = { actAs: session.party_id, commandId: ledgerCommandId(row), prepared: null }
+    const outcome = await ledgerOf(deps, session).getTransaction(db, session.tenant_id, command)
+    if (outcome.state !== 'final' || outcome.receipt.updateId !== row.update_id) return refuseUnproven(db, row)
+    if (signature !== null) requireSigned(session, outcome.payload, signature)
   }
   return answerOf(deps, session, row)
+}
+
+/** A signature by the session's key of what happened. Where the service holds the key, nobody else signs. @throws signature_invalid */
+function requireSigned({ party_id, public_key }: LiveRow, payload: Buffer | undefined, signature: Buffer): void {
+  if (
+    payload === undefined ||
+    public_key === null ||
+    !isSignedFor(party_id, payload, signatureOf(public_key, signature))
+  )
+    throw fail('signature_invalid').about('signature', "Must be a valid signature of the digest by the wallet's key.")
 }
 
 /** A transaction as `execute` returns it, at first and in repeats. @throws its error, if it failed */

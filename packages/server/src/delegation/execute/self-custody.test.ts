@@ -244,6 +244,17 @@ describe('the signature', () => {
     expectStatus(await answer(session, request, signature), 200)
   })
 
+  test('is asked of repeats, too: a wrong one is not told that it completed', async () => {
+    const { ada, session, holding } = await begun()
+    const request = await asked(session, { commands: [transfer(holding, '3')] })
+    const other = await asked(session, { commands: [transfer(holding, '2')] })
+    const signature = signatureOf(ada, request)
+    const done = expectStatus(await answer(session, request, signature), 200)
+    for (const wrong of ['0'.repeat(128), signatureOf(ada, other)])
+      expectError(await answer(session, request, wrong), 400, 'signature_invalid')
+    expect(expectStatus(await answer(session, request, signature), 200).updateId).toBe(done.updateId)
+  })
+
   test('has nothing to complete where a server signs', async () => {
     const { tenant } = await begun()
     const eve = await newHolder(tenant)
@@ -253,7 +264,7 @@ describe('the signature', () => {
       200,
     )
     const again = await theirs.execute({ signingRequestId: done.transactionId, signature: '0'.repeat(128) })
-    expect(expectStatus(again, 200).status).toBe('completed')
+    expectError(again, 400, 'signature_invalid')
   })
 })
 

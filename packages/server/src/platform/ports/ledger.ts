@@ -139,13 +139,13 @@ export interface OnboardingOf {
 
 /**
  * What became of a command. `pending`: nothing is known, it may still happen. `included`: it happened, in `depth` blocks or
- * the like, and may be undone. `final`: it happened. `replaced`: something else happened instead of it. `never`: it did not
- * happen and cannot any more.
+ * the like, and may be undone. `final`: it happened; `payload`, from ledgers that join, is what its party signed for it.
+ * `replaced`: something else happened instead of it. `never`: it did not happen and cannot any more.
  */
 export type Outcome =
   | { state: 'pending' }
   | { state: 'included'; depth: number; receipt: Receipt }
-  | { state: 'final'; receipt: Receipt }
+  | { state: 'final'; receipt: Receipt; payload?: Buffer }
   | { state: 'replaced'; by: string | null }
   | { state: 'never' }
 

@@ -193,19 +193,22 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
   recordedAt: row.recorded_at,
 })
 
-/** Whether an update is what its party signed for this command. Somebody who writes the database can insert any other. */
-function isGenuine(
+/**
+ * What the party of an update signed for its command; null if it signed nothing of the kind. Somebody who writes the database can insert any
+ * update.
+ */
+function signedPayload(
   tenantId: Id<'ten'>,
   { update_id, act_as, command_id, prepared, signatures }: store.UpdateRow,
-): boolean {
+): Buffer | null {
   const decoded = decode(prepared)
-  return (
+  const isGenuine =
     decoded.tenantId === tenantId &&
     decoded.actAs === act_as &&
     decoded.commandId === command_id &&
     updateIdOf(decoded.payload) === update_id &&
     signatures.some((kept) => isSignedFor(act_as, decoded.payload, readSignature(kept)))
-  )
+  return isGenuine ? decoded.payload : null
 }
 
 /**
@@ -221,10 +224,13 @@ function submission(prepared: Prepared, signatures: readonly LedgerSignature[], 
   return { receipt: { updateId, offset, recordedAt: now }, writes: store.updateWrites(update) }
 }
 
-/** The receipt of the same transaction, if it was executed before. @throws duplicate_command if another one was */
+/**
+ * The receipt of the same transaction, if it was executed before. @throws duplicate_command if another one was, or one that its party did
+ * not sign: nothing says that such a one has happened
+ */
 async function repeated(tx: Db, { tenantId, actAs, commandId, payload }: Decoded): Promise<Receipt | undefined> {
   const row = await store.findUpdate(tx, tenantId, actAs, commandId)
-  if (row !== undefined && row.update_id !== updateIdOf(payload))
+  if (row !== undefined && signedPayload(tenantId, row)?.equals(payload) !== true)
     throw new LedgerError('duplicate_command', 'Another transaction has this command id.')
   return row && receiptOf(row)
 }
@@ -318,8 +324,9 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Followabl
     submission,
     async getTransaction(db, tenantId, { actAs, commandId }) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
-      if (row === undefined || !isGenuine(tenantId, row)) return { state: 'pending' }
-      return { state: 'final', receipt: receiptOf(row) }
+      const payload = row === undefined ? null : signedPayload(tenantId, row)
+      if (row === undefined || payload === null) return { state: 'pending' }
+      return { state: 'final', receipt: receiptOf(row), payload }
     },
     query: (db, query) => queryContracts(parts, db, query),
     follow,
