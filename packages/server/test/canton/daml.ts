@@ -10,6 +10,8 @@ import type { Id, LfCreate, LfNode, LfValue, Model } from '../../../keys/test/ca
 const PACKAGE = 'c0'.repeat(32)
 export const COIN = `${PACKAGE}:Test.Coin:Coin`
 export const RELAY = `${PACKAGE}:Test.Coin:Relay`
+/** Holds a part of a coin, and no setting says so. */
+export const ESCROW = `${PACKAGE}:Test.Coin:Escrow`
 export const MEMO = `${PACKAGE}:Test.Memo:Memo`
 
 type Type =
@@ -92,7 +94,26 @@ const TEMPLATES: Record<string, Template> = {
           if (rest > 0n) builder.create(COIN, { ...coin, amount: numeric(rest) })
         },
       },
+      /** Pays one part, gives one to a keeper, burns one as a fee, and keeps the rest. Parts of nothing are not made. */
+      Divide: {
+        consuming: true,
+        fields: { receiver: 'party', amount: 'numeric', keeper: 'party', kept: 'numeric', fee: 'numeric' },
+        controllers: ({ owner }) => [owner as string],
+        run(builder, coin, { receiver, amount, keeper, kept, fee }) {
+          const { issuer, owner } = coin
+          const rest = units(coin.amount) - units(amount) - units(kept) - units(fee)
+          if (units(amount) > 0n) builder.create(COIN, { ...coin, owner: receiver, amount })
+          if (units(kept) > 0n) builder.create(ESCROW, { issuer, owner, keeper, amount: kept })
+          if (rest > 0n) builder.create(COIN, { ...coin, amount: numeric(rest) })
+        },
+      },
     },
+  },
+  [ESCROW]: {
+    fields: { issuer: 'party', owner: 'party', keeper: 'party', amount: 'numeric' },
+    signatories: ({ issuer, owner }) => [issuer as string, owner as string],
+    observers: ({ keeper }) => [keeper as string],
+    choices: {},
   },
   [RELAY]: {
     fields: { owner: 'party' },

@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { expectStatus } from '../../src/delegation/delegated.fixture.ts'
 import { eventsOf } from '../../src/identity/sessions/sessions.fixture.ts'
 import { expectError } from '../harness/envelope.ts'
-import type { Tenant } from '../harness/harness.ts'
+import { call, type Tenant } from '../harness/harness.ts'
 import { BOB, type CantonService, coinsOf, ISSUER, newScene, pay, startCanton } from './canton.fixture.ts'
-import { COIN, MEMO } from './daml.ts'
+import { COIN, ESCROW, MEMO } from './daml.ts'
 
 let service: CantonService
 let tenant: Tenant
@@ -44,6 +44,39 @@ test('a user’s party is allocated, and an agent pays within its cap and is ref
   expect((await eventsOf(service, tenant, 'tx.completed')).map(({ transactionId }) => transactionId)).toEqual([
     done.transactionId,
   ])
+})
+
+test('a burned fee is spent and paid to nobody, and what a contract that is not listed takes is paid to whoever sees that one', async () => {
+  const KEEPER = `keeper::1220${'4e'.repeat(32)}`
+  const { ada, session, spent } = await newScene(service, tenant, '20', {
+    allow: [
+      { templateId: COIN, actions: ['exercise'], choices: ['Divide'] },
+      { templateId: ESCROW, actions: ['create'] },
+    ],
+  })
+  const divide = (parts: object) => {
+    const given = { receiver: BOB, amount: '0', keeper: KEEPER, kept: '0', fee: '0', ...parts }
+    const command = { templateId: COIN, contractId: ada.receive('10'), choice: 'Divide', arguments: given }
+    return session.execute({ commands: [{ exercise: command }] })
+  }
+  const asset = { issuer: ISSUER, symbol: 'CC' }
+  const budgets = [BOB, KEEPER].map((recipient) => ({ asset, amount: '3', window: 'lifetime', recipient }))
+  const path = `/v1/wallets/${ada.walletId}/budgets`
+  expectStatus(await call(service.url, 'PUT', path, { key: tenant.key, body: { budgets } }), 200)
+  const counts = async () => {
+    const { budgets: found } = expectStatus(await tenant.get(`/wallets/${ada.walletId}/budgets`), 200)
+    return [BOB, KEEPER].map((of) => found.find(({ recipient }: { recipient: string }) => recipient === of).spent)
+  }
+  expectStatus(await divide({ amount: '2', fee: '4' }), 200)
+  expect([await spent(), await counts()]).toEqual(['6', ['2', '0']])
+  expectStatus(await divide({ amount: '1', kept: '2' }), 200)
+  expect([await spent(), await counts()]).toEqual(['9', ['3', '2']])
+  expectError(await divide({ kept: '2' }), 403, 'budget_exceeded')
+  // Who takes a part and sees the contract, too, may have got both.
+  expectError(await divide({ amount: '1', receiver: KEEPER, kept: '1' }), 403, 'budget_exceeded')
+  // Nobody is paid by a fee.
+  expectStatus(await divide({ fee: '5' }), 200)
+  expect([await spent(), await counts()]).toEqual(['14', ['3', '2']])
 })
 
 test('contracts with structured arguments are created as requested, and queried', async () => {

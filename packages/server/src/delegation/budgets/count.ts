@@ -40,6 +40,8 @@ interface Moved {
   issued: bigint
   /** What each owner has more than before; null for open offers. */
   gained: Map<string | null, bigint>
+  /** What each party may have got in contracts that the ledger cannot follow. */
+  shown: Map<string, bigint>
 }
 
 const isOf = (asset: Flow['asset'], { issuer, symbol }: Limit['asset']) =>
@@ -49,11 +51,12 @@ function movedBy(flows: readonly Flow[], asset: Limit['asset'], party: string): 
   const moved = new Map<number, Moved>()
   for (const flow of flows) {
     if (!isOf(flow.asset, asset)) continue
-    const one = moved.get(flow.command) ?? { given: 0n, issued: 0n, gained: new Map<string | null, bigint>() }
+    const one = moved.get(flow.command) ?? { given: 0n, issued: 0n, gained: new Map(), shown: new Map() }
     const more = flow.created - flow.consumed
     one.issued += more
     if (flow.owner === party) one.given -= more
-    one.gained.set(flow.owner, (one.gained.get(flow.owner) ?? 0n) + more)
+    if (flow.seenBy === undefined) one.gained.set(flow.owner, (one.gained.get(flow.owner) ?? 0n) + more)
+    else for (const each of flow.seenBy) one.shown.set(each, (one.shown.get(each) ?? 0n) + more)
     moved.set(flow.command, one)
   }
   return moved
@@ -84,7 +87,7 @@ function unitsFor(limit: Limit, { flows, effects }: Pick<Prepared, 'flows' | 'ef
       continue
     }
     const offered = isShown(effects, command, recipient, asset.issuer) ? positive(moved.gained.get(null) ?? 0n) : 0n
-    const received = positive(moved.gained.get(recipient) ?? 0n) + offered
+    const received = positive(moved.gained.get(recipient) ?? 0n) + offered + (moved.shown.get(recipient) ?? 0n)
     sum += received < cost ? received : cost
   }
   return sum

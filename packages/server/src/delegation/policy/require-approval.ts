@@ -64,14 +64,15 @@ export function compileApprovalRule(
 }
 
 /**
- * Who gains something by a transaction of this party: the owners of what is created, and for open offers everybody who sees
- * them. In the order of the alphabet, each once.
+ * Who gains something by a transaction of this party: the owners of what is created, for open offers everybody who sees
+ * them, and for what a ledger cannot follow everybody whom it names. In the order of the alphabet, each once.
  */
 function recipientsOf({ flows, effects }: Pick<Prepared, 'flows' | 'effects'>, party: string): string[] {
   const found = new Set<string>()
-  for (const { command, asset, owner, consumed, created } of flows) {
+  for (const { command, asset, owner, seenBy, consumed, created } of flows) {
     if (created <= consumed) continue
     if (owner !== null) found.add(owner)
+    else if (seenBy !== undefined) for (const each of seenBy) found.add(each)
     else
       for (const effect of effects)
         if (effect.type === 'created' && effect.command === command) {

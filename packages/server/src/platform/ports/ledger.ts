@@ -38,6 +38,11 @@ export interface Flow {
   asset: { issuer: string; symbol: string }
   /** Null for an open offer, which belongs to nobody until it is accepted. One that ends was its owner's. */
   owner: string | null
+  /**
+   * Only for what went into contracts of which the ledger does not know whether they hold an asset, and then `owner` is null: the parties
+   * that see these, and each may have got all of it. Without it, everybody who sees what the command creates counts for an open offer.
+   */
+  seenBy?: readonly string[]
   consumed: bigint
   created: bigint
 }

@@ -120,17 +120,34 @@ function unitsOf(text: string): bigint {
 
 /**
  * What commands take out of the holdings that the settings name into contracts that they do not name, such as offers. It belongs to
- * nobody, so everybody who sees what the command creates counts as a recipient.
+ * nobody, so everybody who sees one of these contracts counts as a recipient. A command that makes none burns what is missing, such as
+ * a fee: nobody gets that. `unlisted`: what each command creates of templates that the settings do not name.
  */
-function leaving(flows: readonly Flow[]): Flow[] {
+function leaving(flows: readonly Flow[], unlisted: readonly (readonly CreateView[])[]): Flow[] {
   const left = new Map<string, Flow>()
   for (const { command, asset, consumed, created } of flows) {
+    const made = unlisted[command] ?? []
+    if (made.length === 0) continue
     const key = JSON.stringify([command, asset.issuer, asset.symbol])
     const before = left.get(key)?.created ?? 0n
-    left.set(key, { command, asset, owner: null, consumed: 0n, created: before + consumed - created })
+    left.set(key, {
+      command,
+      asset,
+      owner: null,
+      seenBy: recipientsOf(made, asset.issuer),
+      consumed: 0n,
+      created: before + consumed - created,
+    })
   }
   return [...left.values()].filter(({ created }) => created > 0n)
 }
+
+/** Who sees these contracts, each once. An issuer signs whatever is made of their asset, and gains nothing by that. */
+const recipientsOf = (contracts: readonly CreateView[], issuer: string): string[] => [
+  ...new Set(
+    contracts.flatMap(({ signatories, observers }) => [...observers, ...signatories.filter((each) => each !== issuer)]),
+  ),
+]
 
 /** What a transaction moves of the assets that the settings name. @throws LedgerError prepared_invalid */
 export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flow[] {
@@ -170,5 +187,10 @@ export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flo
             : null
       if (flow !== null) flows.push(flow)
     }
-  return [...flows, ...leaving(flows)]
+  const unlisted = view.roots.map((root) =>
+    [...nodesOf([root])].filter(
+      (node): node is CreateView => node.kind === 'create' && !byTemplate.has(node.templateId),
+    ),
+  )
+  return [...flows, ...leaving(flows, unlisted)]
 }
