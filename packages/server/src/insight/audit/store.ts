@@ -293,7 +293,7 @@ export function entriesAt(db: Db, places: readonly Pick<ChainPlace, 'tenantId' |
 
 const ENDS_A_PORTION = 2_000
 /** Acts of a wallet get their entries by two ways, so their order is that of their times, which clocks may move. */
-const CLOCKS = sql`interval '1 minute'`
+const LATER_BY_CLOCK = sql`u.at > p.at - interval '1 minute'`
 
 /** Conditions that the record of an entry `p` is there and was not ended. */
 export const aliveKey = (tenantId: Id<'ten'>): Sql =>
@@ -307,20 +307,25 @@ export const keptIssuer = (tenantId: Id<'ten'>): Sql =>
   sql`select from app_issuers r where r.tenant_id = ${tenantId} and r.id = p.target`
 export const keptProvider = (tenantId: Id<'ten'>): Sql =>
   sql`select from app_providers r where r.tenant_id = ${tenantId} and r.id = p.target`
-/** Whether an act undid what an entry `p` says since, by an entry or by one that waits. */
-const isUndone = (tenantId: Id<'ten'>, action: AuditOnlyAction): Sql => sql`(
+/**
+ * Acts of a user wait for their entries in one line, so the log has them in their order. Only two that wait there together, within a
+ * second or so, by processes whose clocks differ, can change places.
+ */
+const LATER_IN_LOG = sql`u.seq > p.seq`
+/** Whether an act undid what an entry `p` says since, by an entry `u` or by one that waits. */
+const isUndone = (tenantId: Id<'ten'>, action: AuditOnlyAction, isLater: Sql): Sql => sql`(
     exists (
       select from audit_entries u
-      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action} and u.at > p.at - ${CLOCKS})
+      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action} and ${isLater})
     or exists (
       select from audit_only_entries u
       where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action}))`
 export const unfrozenWallet = (tenantId: Id<'ten'>): Sql => sql`
   select from wallets r where r.tenant_id = ${tenantId} and r.id = p.target and r.frozen_at is null
-    and not ${isUndone(tenantId, 'wallet.unfrozen')}`
+    and not ${isUndone(tenantId, 'wallet.unfrozen', LATER_BY_CLOCK)}`
 export const activeUser = (tenantId: Id<'ten'>): Sql => sql`
   select from users r where r.tenant_id = ${tenantId} and r.id = p.target and r.status = 'active'
-    and not ${isUndone(tenantId, 'user.unsuspended')}`
+    and not ${isUndone(tenantId, 'user.unsuspended', LATER_IN_LOG)}`
 /** A removed member is never one again. */
 export const presentMember = (tenantId: Id<'ten'>): Sql =>
   sql`select from members r where r.tenant_id = ${tenantId} and r.id = p.target and r.status <> 'removed'`

@@ -123,6 +123,23 @@ test('a user who is active again is not taken for one who was put back', async (
   expect(returned.map(({ id }: { id: string }) => id)).not.toContain(userId)
 })
 
+test('a user who was active again just before the last suspension is named when that row is put back', async () => {
+  const userId = (await tenant.post('/users', {})).body.data.id as string
+  const change = async (status: string) =>
+    expect((await tenant.patch(`/users/${userId}`, { status })).status, status).toBe(200)
+  await change('suspended')
+  await change('active')
+  await inLog('user.unsuspended', userId)
+  const putBack = await steal('users', userId)
+  await change('suspended')
+  await eventually('both in the log', async () => {
+    return (await tenant.get(`/audit-log?action=user.suspended&target=${userId}`)).body.total === 2
+  })
+  await putBack()
+  const { returned } = await verify()
+  expect(returned).toContainEqual({ kind: 'user', tenantId: tenant.tenantId, id: userId })
+})
+
 test('a wallet that was unfrozen is not taken for one that was put back', async () => {
   await newHolder(tenant)
   const [wallet] = await service.sql<{ id: string }>(
