@@ -7,6 +7,7 @@ import {
   randomBytes,
   sign,
 } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createPoller, singleFlight } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
 import { change, insertion } from '../db/rows.ts'
@@ -65,8 +66,8 @@ const RETIRE_MS = 3_600_000 + 5 * 60_000
 const POLL_MS = 500
 /** How long a read is trusted: a revoked key is refused everywhere within a second. */
 const TRUST_MS = 900
-/** Unknown ids are looked up at most this often: forged tokens must not cause queries. */
-const MISS_MS = 200
+/** Unknown ids are looked up at most this often: forged tokens must not cause queries. Whoever names one waits that long at most. */
+const MISS_MS = 50
 const LOCK = 4_812_570_350
 
 const context = (what: 'private' | 'refresh', id: string) => ['signing key', what, id]
@@ -197,8 +198,11 @@ export function createSigningKeys(options: {
   let known: SigningKey[] = []
   const opened = new Map<string, Omit<SigningKey, 'retiresAtMs'>>()
   let trustedUntil = 0
-  let missedAt = Number.NEGATIVE_INFINITY
-  let search: Promise<void> | undefined
+  let searchedAt = Number.NEGATIVE_INFINITY
+  /** A search that has not begun to read. */
+  let upcoming: Promise<void> | undefined
+  /** When the reading that `known` is from began. */
+  let knownSince = Number.NEGATIVE_INFINITY
 
   async function openPair({ id, private_key_sealed: sealedKey, remote_public_key: outside }: KeyRow) {
     if (sealedKey === null) {
@@ -234,13 +238,31 @@ export function createSigningKeys(options: {
       await ensureKey(db, keys, signers, now())
       return read()
     }
-    known = await Promise.all(rows.map(openRow))
+    const found = await Promise.all(rows.map(openRow))
+    // A search may have begun later and ended before.
+    if (startedAt < knownSince) return
+    known = found
+    knownSince = startedAt
     trustedUntil = startedAt + TRUST_MS
   }
 
   const refresh = singleFlight(read)
   const fresh = async () => {
     if (performance.now() >= trustedUntil) await refresh()
+  }
+
+  /**
+   * A reading that begins after the call: one under way may have missed a key that was made since, whose first tokens are
+   * good. Many callers share one.
+   */
+  function search(): Promise<void> {
+    upcoming ??= (async () => {
+      await pause(Math.max(0, searchedAt + MISS_MS - performance.now()))
+      upcoming = undefined
+      searchedAt = performance.now()
+      await read()
+    })()
+    return upcoming
   }
 
   return {
@@ -256,16 +278,7 @@ export function createSigningKeys(options: {
       await fresh()
       const found = known.find((key) => key.id === id)
       if (found !== undefined) return found
-      // Callers that come during a search wait for its result: a new key's first tokens may come many at once.
-      if (performance.now() - missedAt >= MISS_MS) {
-        missedAt = performance.now()
-        search = refresh().catch((error: unknown) => {
-          // A search that failed found nothing out: the next caller searches again.
-          missedAt = Number.NEGATIVE_INFINITY
-          throw error
-        })
-      }
-      await search
+      await search()
       return known.find((key) => key.id === id)
     },
     async published() {
