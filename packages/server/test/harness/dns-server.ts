@@ -20,8 +20,12 @@ export type DnsRecord = { ttlSeconds?: number } & (
  */
 export type DnsAnswer = DnsRecord[] | 'SERVFAIL' | 'NXDOMAIN' | 'REFUSED' | 'truncated' | 'silence'
 
-/** What was asked. `count` is 1 for the first question of this name and type. */
+/**
+ * What was asked. `count` is 1 for the first question of this name and type. A question that is sent again, for its answer
+ * took too long, has the `id` of before.
+ */
 interface DnsQuestion {
+  id: number
   name: string
   type: string
   count: number
@@ -45,15 +49,15 @@ export async function startDnsServer(): Promise<DnsServer> {
   // Tests ask hundreds of questions at once, and what does not fit is dropped without a word.
   const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 })
 
-  const answerFor = (name: string, type: string, transport: 'udp' | 'tcp'): DnsAnswer => {
+  const answerFor = (id: number, name: string, type: string, transport: 'udp' | 'tcp'): DnsAnswer => {
     const count = 1 + questions.filter((asked) => asked.name === name && asked.type === type).length
-    const question = { name, type, count, transport }
+    const question = { id, name, type, count, transport }
     questions.push(question)
     return zone.get(name)?.(question) ?? 'NXDOMAIN'
   }
   const replyTo = (query: Buffer, transport: 'udp' | 'tcp'): Buffer | null => {
     const { name, type, end } = readQuestion(query)
-    const answer = answerFor(name.toLowerCase(), type, transport)
+    const answer = answerFor(query.readUInt16BE(0), name.toLowerCase(), type, transport)
     if (answer === 'silence') return null
     const flags = typeof answer === 'string' ? RCODE[answer] | (answer === 'truncated' ? TRUNCATED : 0) : 0
     const records = typeof answer === 'string' ? [] : withAliasesFollowed(zone, name, type, answer)
@@ -142,7 +146,7 @@ function withAliasesFollowed(
     const alias = fitting.find((record) => record.type === 'CNAME')
     if (!alias || type === 'CNAME') break
     owner = alias.target.toLowerCase()
-    records = zone.get(owner)?.({ name: owner, type, count: 1, transport: 'tcp' }) ?? 'NXDOMAIN'
+    records = zone.get(owner)?.({ id: 0, name: owner, type, count: 1, transport: 'tcp' }) ?? 'NXDOMAIN'
   }
   return owned
 }

@@ -63,10 +63,9 @@ describe('a record that is there', () => {
           transport === 'udp' ? 'truncated' : [txt(['x'.repeat(250), 'y'.repeat(250)]), txt(token)],
     )
     expect(answer.status, answer.text).toBe(200)
-    expect(stage.dns.questions.filter(({ name }) => name === made.record).map((one) => one.transport)).toEqual([
-      'udp',
-      'tcp',
-    ])
+    // On a busy machine a question may be sent again before its answer comes.
+    const questions = stage.dns.questions.filter(({ name }) => name === made.record)
+    expect([...new Set(questions.map(({ transport }) => transport))]).toEqual(['udp', 'tcp'])
   })
 
   test('verifies the domain at the second try where the first question is lost', async () => {
@@ -223,10 +222,12 @@ describe('repeats', () => {
     stage.dns.set(made.record, [txt(made.token)])
     const first = await verify(tenant, made, keyed)
     expect(first.status, first.text).toBe(200)
-    const asked = stage.dns.questions.length
+    // Of this domain: the service looks at those of other tests by itself when they are due.
+    const questions = () => stage.dns.questions.filter(({ name }) => name === made.record).length
+    const before = questions()
     const second = await verify(tenant, made, keyed)
     expect([second.headers.get('idempotency-replayed'), second.text]).toEqual(['true', first.text])
-    expect(stage.dns.questions.length).toBe(asked)
+    expect(questions()).toBe(before)
   })
 
   test('a domain that is removed while DNS is asked is not found, and stays removed', async () => {
