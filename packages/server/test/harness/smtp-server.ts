@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net'
+import { hurry } from './hurry.ts'
 
 /** An email as a mail server took it. */
 export interface ReceivedMail {
@@ -133,7 +134,9 @@ export async function startSmtpServer(): Promise<SmtpServer> {
     },
     next(address) {
       return new Promise((resolve, reject) => {
+        const hurrying = setInterval(hurry, 100)
         const timer = setTimeout(() => {
+          clearInterval(hurrying)
           waiting.delete(look)
           reject(new Error(`no email to ${address}; got ${received.map(({ to }) => to.join()).join(' ')}`))
         }, 30_000)
@@ -144,6 +147,7 @@ export async function startSmtpServer(): Promise<SmtpServer> {
           if (found === undefined) return
           given.add(found)
           clearTimeout(timer)
+          clearInterval(hurrying)
           waiting.delete(look)
           resolve(found)
         }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
+import { eventually } from '../../../test/harness/harness.ts'
 import { eventsOf } from '../messenger/messenger.fixture.ts'
 import { FROM, type MailingService, newEmailApp, startMailing, wrongFor } from './email.fixture.ts'
 
@@ -170,11 +171,14 @@ describe('a code', () => {
     )
     expect(rows.length).toBeGreaterThan(2)
     for (const { text } of rows) expect(text).not.toContain(`"${code}"`)
-    const [email] = await mailing.service.sql<{ content_sealed: Buffer | null }>(
-      "select content_sealed from emails where tenant_id = $1 and status = 'sent'",
-      [app.tenant.tenantId],
-    )
-    expect(email?.content_sealed).toBeNull()
+    const email = await eventually('it is sent', async () => {
+      const [sent] = await mailing.service.sql<{ content_sealed: Buffer | null }>(
+        "select content_sealed from emails where tenant_id = $1 and status = 'sent'",
+        [app.tenant.tenantId],
+      )
+      return sent
+    })
+    expect(email.content_sealed).toBeNull()
     expect(mailing.service.logs()).not.toContain('ada@example.com')
   })
 })

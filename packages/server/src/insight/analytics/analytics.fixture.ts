@@ -33,6 +33,18 @@ export function analyticsWhen(
   })
 }
 
+/** Waits until nothing of the tenant's is on its way into the feed, or waits there to be counted. */
+export const allFolded = ({ sql }: Pick<Service, 'sql'>, { tenantId }: Pick<Tenant, 'tenantId'>): Promise<true> =>
+  eventually('all is folded', async () => {
+    const [row] = await sql<{ folded: boolean }>(
+      `select not exists (select from outbox where tenant_id = $1)
+         and coalesce((select seq from feed_heads where tenant_id = $1), 0)
+           = coalesce((select seq from feed_cursors where tenant_id = $1 and follower = 'analytics'), 0) as folded`,
+      [tenantId],
+    )
+    return row?.folded === true || null
+  })
+
 /** What a tenant's events come to, counted by SQL of the test's own, and active users once for all days. */
 export async function recounted(service: Pick<Service, 'sql'>, { tenantId }: Pick<Tenant, 'tenantId'>) {
   const [row] = await service.sql<Record<string, number>>(

@@ -288,10 +288,12 @@ describe('a session follows its member', () => {
   test('a read that waits ends with the right to it', async () => {
     const own = await service.newTenant()
     const { id, page } = await as('developer', own)
-    await own.post('/users', {})
-    const feed = (await eventually('the feed has the user', async () => {
-      const { data } = (await page.call('GET', '/events?last=1')).body
-      return data.events.length > 0 && data
+    const before = (await own.post('/users', {})).body.data.id
+    // An event that is still on its way would end the wait with what the member may read.
+    const feed = (await eventually('the feed has the user, and nothing is on its way', async () => {
+      const coming = await service.sql('select 1 from outbox where tenant_id = $1', [own.tenantId])
+      const { data } = (await page.call('GET', '/events?last=100')).body
+      return coming.length === 0 && JSON.stringify(data.events).includes(before) && data
     })) as { nextCursor: string }
     const waiting = page.call('GET', `/events?wait=20&after=${encodeURIComponent(feed.nextCursor)}`)
     expect((await own.patch(`/members/${id}`, { role: 'viewer' })).status).toBe(200)
@@ -407,7 +409,14 @@ describe('a member with some apps', () => {
       expectError(await page.call('GET', path), 404, 'not_found', path)
     for (const path of ['/webhooks', '/api-keys', '/audit-log'])
       expect(JSON.stringify(await listed(path)), path).not.toContain(theirs)
+    const told = async (by: Pick<Tenant, 'get'>) => (await by.get('/events?last=100')).text
+    const everyone = [mine, alsoMine, theirs].map((appId) => users[appId])
+    await eventually('the feed has all users', async () => {
+      const text = await told(own)
+      return everyone.every((id) => text.includes(id))
+    })
     const feed = await page.call('GET', '/events?last=100')
+    expect(feed.text).toContain(users[mine])
     expect(feed.text).not.toContain(users[theirs])
     for (const wrong of [theirs, newId('app'), 'x', ''])
       expectError(await page.call('GET', '/users', inApp(wrong)), 404, 'not_found', wrong)

@@ -236,7 +236,11 @@ describe('a quota that is used up', () => {
     const guest = (await tenant.post('/guests', {})).body.data
     await fill(tenant)
     const counts = () =>
-      service.sql('select (select count(*) from users) as users, (select count(*) from events) as events')
+      service.sql(
+        `select (select count(*) from users where tenant_id = $1) as users,
+           (select count(*) from events where tenant_id = $1) as events`,
+        [tenant.tenantId],
+      )
     const before = await counts()
     const user = await tenant.post('/users', { email: 'a@example.com' })
     expectExceeded(user, 'users', 'user')
