@@ -41,13 +41,13 @@ test('the owner approves as for any session, and the delegate learns of it with 
     const tenant = await own.newTenant()
     const owner = await newOwner(own, tenant)
     // The clock of this service is a day ahead: an owner's passkey has to be that old.
-    const ahead = { claims: { iat: Math.floor(own.deps.now().getTime() / 1000) } }
+    const ahead = () => ({ claims: { iat: Math.floor(own.deps.now().getTime() / 1000) } })
     const session = await newBound(own, tenant, { holder: owner, policy: askingAbove(owner, '5') })
     const body = { commandId: 'one', commands: [transfer(await owner.receive('7'))] }
-    const { status, approval } = expectStatus(await session.execute(body, ahead), 200)
+    const { status, approval } = expectStatus(await session.execute(body, ahead()), 200)
     expect(status).toBe('approval_required')
     expectStatus(await approve(owner, approval.id), 200)
-    expect(expectStatus(await session.execute(body, ahead), 200).status).toBe('completed')
+    expect(expectStatus(await session.execute(body, ahead()), 200).status).toBe('completed')
   } finally {
     await own.stop()
   }
