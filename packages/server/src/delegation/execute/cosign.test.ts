@@ -213,7 +213,7 @@ describe('the service’s part of a signature', () => {
   })
 
   test('is made from other nonces after a restart, and where a restored backup knows of none', async () => {
-    const { split, session, holding } = await begun()
+    const { tenant, split, session, holding } = await begun()
     const { wire } = signer(split)
     const body = { commandId: 'a', commands: [transfer(holding, '3')], commitments: wire }
     const first = await ask(session, body)
@@ -225,8 +225,8 @@ describe('the service’s part of a signature', () => {
       // A backup from before it was asked for: the part that was answered is forgotten, the delegate's commitments are not.
       await service.sql('delete from transactions where delegated_session_id = $1', [session.id])
       await service.sql(`update delegated_sessions set uses = 0, spent = '{}', version = 0 where id = $1`, [session.id])
-      await service.recode()
-      await other.recode()
+      await service.recode(tenant.tenantId)
+      await other.recode(tenant.tenantId)
       const again = await ask(there, body)
       const [one, two] = [first, again].map(({ signingRequest }) => signingRequest)
       expect(two?.serverCommitments.hiding).not.toBe(one?.serverCommitments.hiding)

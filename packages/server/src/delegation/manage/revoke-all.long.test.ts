@@ -116,7 +116,10 @@ describe('on a ledger behind a network, revoking all sessions of', () => {
       service.remote.sign = sign
       pulling = pull(tenant, ada)
       await eventually('it waits for the signer', async () => {
-        const [row] = await service.sql<{ n: number }>(`select count(*)::int as n from pg_locks where not granted`)
+        const [row] = await service.sql<{ n: number }>(
+          `select count(*)::int as n from pg_locks join pg_stat_activity using (pid)
+            where datname = current_database() and not granted`,
+        )
         return (row?.n ?? 0) > 0
       })
       return sign(...given)

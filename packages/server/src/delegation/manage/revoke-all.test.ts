@@ -139,7 +139,8 @@ describe('revoking all sessions of a wallet', () => {
       // It waits for the lock that the revocation holds, and the revocation does not wait for it.
       await eventually('the creation waits', async () => {
         const [row] = await service.sql<{ n: number }>(
-          `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted`,
+          `select count(*)::int as n from pg_locks join pg_stat_activity using (pid)
+            where datname = current_database() and locktype = 'advisory' and not granted`,
         )
         return (row?.n ?? 0) > 0
       })

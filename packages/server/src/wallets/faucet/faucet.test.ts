@@ -114,7 +114,7 @@ describe('for whom', () => {
     const tenant = await service.newTenant()
     const ada = await newHolder(tenant)
     await service.sql("update wallets set ledger = 'elsewhere' where tenant_id = $1", [tenant.tenantId])
-    await service.recode()
+    await service.recode(tenant.tenantId)
     const details = expectRefusal(await ask(tenant, ada.userId), 'validation_failed')
     expect(details[0]).toMatchObject({ field: 'userId', message: expect.stringContaining('elsewhere') })
   })
