@@ -197,12 +197,13 @@ describe('payment_send', () => {
   test('payments at once all happen, up to the cap and not a unit more', async () => {
     const { tenant, session, agent } = await begun()
     const other = await connect({ env: envOf(service.url, session) })
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, n) =>
-        (n % 2 === 0 ? agent : other).call('payment_send', pay('1', { reference: `${n}` })),
-      ),
-    )
-    const codes = answers.map(({ data }) => (data.paid ? 'paid' : data.refusal.code)).sort()
+    const send = async (n: number): Promise<string> => {
+      const { data } = await (n % 2 === 0 ? agent : other).call('payment_send', pay('1', { reference: `${n}` }))
+      if (data.paid) return 'paid'
+      // The other server was quicker five times in a row: nothing has happened, and its advice is to repeat the call.
+      return data.refusal.code === 'contract_archived' ? send(n) : data.refusal.code
+    }
+    const codes = (await Promise.all(Array.from({ length: 12 }, (_, n) => send(n)))).sort()
     expect(codes).toEqual([...Array(10).fill('paid'), 'spend_limit_exceeded', 'spend_limit_exceeded'])
     expect(await completed(tenant)).toBe(10)
   })
