@@ -4,11 +4,13 @@ import { eventually } from '../harness/harness.ts'
 import { startReceiver } from '../harness/receiver.ts'
 import { killAll, type ServiceProcess } from '../harness/service-process.ts'
 import { type Sql, startApart } from './apart.ts'
-import { subscribe } from './load.ts'
+import { expectOrder, settle, subscribe, UserLoad } from './load.ts'
 import { report, scale } from './report.ts'
 
 const ENDPOINTS = 2
 const EVENTS_A_ROUND = 3_000
+/** Published before the others, so that the kill comes while those are folded and these are sent. */
+const ORDERED_A_ROUND = 30
 const TEST_MS = 90_000 + 60_000 * scale
 
 afterAll(killAll)
@@ -66,7 +68,8 @@ describe('workers that are killed while they fold events', () => {
       const { api, key, sql } = apart
       const receiver = await startReceiver()
       context.onTestFinished(() => receiver.close())
-      await subscribe(api.url, key, receiver, ENDPOINTS)
+      const paths = await subscribe(api.url, key, receiver, ENDPOINTS, { ordered: true })
+      const load = new UserLoad({ url: api.url, key })
       const [own] = await sql<{ tenant: string; app: string }>('select tenant_id as tenant, id as app from apps')
       const { tenant, app } = own as { tenant: string; app: string }
       const unfolded = async () => {
@@ -82,6 +85,9 @@ describe('workers that are killed while they fold events', () => {
       const rounds = 3 * scale
       let midFold = 0
       for (let round = 0; round < rounds; round += 1) {
+        load.start(1, 1)
+        await load.more(ORDERED_A_ROUND)
+        await load.stop()
         await insertEvents(sql, tenant, app, EVENTS_A_ROUND)
         await eventually('some are folded', async () => (await unfolded()) < EVENTS_A_ROUND, 30_000)
         await Promise.all(workers.splice(0).map((worker) => worker.kill()))
@@ -99,6 +105,7 @@ describe('workers that are killed while they fold events', () => {
         },
         120_000,
       )
+      const settled = await settle(load, receiver, paths)
       const truth = await recount(sql, tenant)
       const { data } = (await api.call(key, 'GET', `/analytics?period=7d&app_id=${app}`)).body
       for (const [day, counts] of truth.series)
@@ -116,10 +123,14 @@ describe('workers that are killed while they fold events', () => {
         delivered: truth.delivered ?? 0,
         lost: null,
         duplicates: null,
+        outOfOrder: settled.overtaking.length,
         inFlight: null,
         recoveredMs: null,
       })
       expect(midFold).toBeGreaterThan(0)
+      expect(load.failures).toEqual([])
+      expect(settled.missing).toEqual([])
+      expectOrder(settled)
       for (const worker of workers) expect(await worker.stop()).toEqual({ code: 0, signal: null })
       expect(await api.stop()).toEqual({ code: 0, signal: null })
     },

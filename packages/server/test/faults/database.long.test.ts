@@ -71,6 +71,7 @@ describe.concurrent('the database fails under load', () => {
         delivered: settled.delivered,
         lost: settled.missing.length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight: null,
         recoveredMs: slowestMs,
       })
@@ -108,6 +109,7 @@ describe.concurrent('the database fails under load', () => {
         delivered: settled.delivered,
         lost: settled.missing.length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight: null,
         recoveredMs,
       })

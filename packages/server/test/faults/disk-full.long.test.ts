@@ -69,6 +69,7 @@ it.skipIf(!long)(
       delivered: settled.delivered,
       lost: settled.missing.length,
       duplicates: settled.duplicates,
+      outOfOrder: settled.overtaking.length,
       inFlight: null,
       recoveredMs,
     })

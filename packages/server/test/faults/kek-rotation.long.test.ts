@@ -5,12 +5,16 @@ import { afterAll, describe, expect, it, type TestContext } from 'vitest'
 import { keyIdOf, open, seal, sealedPrefix } from '../../src/platform/security/crypto.ts'
 import { openKeyFile } from '../../src/platform/security/key-provider.ts'
 import { eventually, newDatabase } from '../harness/harness.ts'
+import { startReceiver } from '../harness/receiver.ts'
 import { DataFolder, killAll, query, ServiceProcess, startProcess } from '../harness/service-process.ts'
+import { expectNothingLost, settle, subscribe, UserLoad } from './load.ts'
 import { long, report, scale } from './report.ts'
 
 const TEST_MS = 240_000 + 30_000 * scale
 const VALUES = 20_000 * scale
 const PORTION = 1_000
+/** Events with ordering keys, signed while the secrets are sealed anew. */
+const ORDERED_A_KILL = 15
 
 afterAll(killAll)
 
@@ -99,6 +103,10 @@ describe('a rotation of the key-encryption key', () => {
       const { rotate, lines, start, sql } = installation
       let service = await start()
       const { key } = service
+      const receiver = await startReceiver()
+      context.onTestFinished(() => receiver.close())
+      const paths = await subscribe(service.url, key, receiver, 2, { ordered: true })
+      const load = new UserLoad({ url: service.url, key })
       const [tenant] = await sql<{ id: string }>('select id from tenants')
       await sealMany(installation, tenant?.id as string)
       const [oldLine] = lines() as [string]
@@ -115,6 +123,7 @@ describe('a rotation of the key-encryption key', () => {
 
       for (const part of [0.1, 0.3, 0.5, 0.7]) {
         const running = rotate()
+        load.start(2, 2)
         await eventually(`${part} of the values`, async () => (await countUnder(installation, keyId)) > part * VALUES)
         await running.kill()
         const done = await countUnder(installation, keyId)
@@ -125,7 +134,10 @@ describe('a rotation of the key-encryption key', () => {
         if (part === 0.3) {
           await service.kill()
           service = await start()
+          load.moveTo(service.url)
         }
+        await load.more(ORDERED_A_KILL)
+        await load.stop()
       }
 
       // Half a minute each: what began under the old key is waited for.
@@ -145,16 +157,18 @@ describe('a rotation of the key-encryption key', () => {
       await expectAlive(service, key)
       const finished = await last.exited
       const recoveredMs = Math.round(performance.now() - fromMs)
+      const settled = await settle(load, receiver, paths)
       const lost = VALUES - (await countOpened(installation))
       const fault = `kill -9 of a key rotation, ${killed} times`
       const figures = { acknowledged: VALUES, delivered: null, duplicates: null, inFlight: null }
-      report(context, { fault, ...figures, lost, recoveredMs })
+      report(context, { fault, ...figures, lost, outOfOrder: settled.overtaking.length, recoveredMs })
       expect(finished, last.stderr).toEqual({ code: 0, signal: null })
       expect([refused.code, second.stderr]).toEqual([1, expect.stringContaining('Another `halfkey keys rotate-kek`')])
       expect(lines()).toEqual(long ? [newLine] : [newLine, oldLine])
       expect(existsSync(`${installation.kekFile}.new`)).toBe(false)
       expect(await countUnder(installation, keyId)).toBeGreaterThanOrEqual(VALUES)
       expect(lost).toBe(0)
+      expectNothingLost(load, new Map(), settled)
 
       // By the new key alone, a new process too.
       writeFileSync(installation.kekFile, `${newLine}\n`)

@@ -61,6 +61,7 @@ describe.concurrent('a process that ends without warning', () => {
         delivered: settled.delivered,
         lost: settled.missing.length + missingUsers(load, listed).length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight,
         recoveredMs,
       })
@@ -108,6 +109,7 @@ describe.concurrent('a process that ends without warning', () => {
         delivered: settled.delivered,
         lost: settled.missing.length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight,
         recoveredMs,
       })
@@ -143,6 +145,7 @@ describe.concurrent('a process that ends without warning', () => {
         delivered: settled.delivered,
         lost: settled.missing.length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight,
         recoveredMs,
       })
@@ -171,6 +174,7 @@ describe.concurrent('a process that ends without warning', () => {
         delivered: settled.delivered,
         lost: settled.missing.length,
         duplicates: settled.duplicates,
+        outOfOrder: settled.overtaking.length,
         inFlight,
         recoveredMs,
       })

@@ -9,7 +9,10 @@ const QUIET_MS = 25_000
 const DRAIN_MS = 600_000
 /** The type of the events that a load publishes itself, with ordering keys. */
 const STEP = 'load.step'
-const KEYS_A_CONNECTION = 8
+/** Begins what such an event has in place of a user id. The call's number follows. */
+const STEP_ID = 'step-'
+/** Shared by all connections. No multiple of two or three, so that the calls with one key go through each of several processes. */
+const ORDERING_KEYS = 7
 
 /** An answer that was no success, or none at all (`status` null). */
 export interface Failure {
@@ -17,6 +20,14 @@ export interface Failure {
   code: string | null
   tookMs: number
   atMs: number
+}
+
+/** When an event with an ordering key was published: each call's beginning and each answer has a number, the later the greater. */
+interface Step {
+  orderingKey: string
+  beganAt: number
+  /** Null until it was acknowledged. */
+  answeredAt: number | null
 }
 
 /**
@@ -33,8 +44,9 @@ export class UserLoad {
   #next = 1
   #stopping = false
   #loops: Promise<void>[] = []
-  /** Ordering keys, by the call's number. */
-  #keys = new Map<number, string>()
+  #moment = 0
+  /** By the call's number. */
+  #steps = new Map<number, Step>()
 
   /** With several addresses, each call goes to the next one; sent again, to the one after that. */
   constructor({ key, ...at }: { key: string } & ({ url: string } | { urls: readonly string[] })) {
@@ -49,13 +61,20 @@ export class UserLoad {
   /** @param ordered how many of the connections publish events with ordering keys, to webhooks of `subscribe` with `ordered` */
   start(connections = 6, ordered = 0): this {
     this.#stopping = false
-    this.#loops = Array.from({ length: connections }, (_, at) => this.#loop(at < ordered ? at : null))
+    this.#loops = Array.from({ length: connections }, (_, at) => this.#loop(at < ordered))
     return this
   }
 
   /** The acknowledged calls that created users. */
   users(): [n: number, userId: string][] {
-    return [...this.acknowledged].filter(([n]) => !this.#keys.has(n))
+    return [...this.acknowledged].filter(([n]) => !this.#steps.has(n))
+  }
+
+  /** When what arrived with this in place of a user id was published. */
+  stepOf(userId: string): Step {
+    const step = this.#steps.get(Number(userId.slice(STEP_ID.length)))
+    if (step === undefined) throw new Error(`the load has not published ${userId}`)
+    return step
   }
 
   async stop(): Promise<void> {
@@ -82,11 +101,11 @@ export class UserLoad {
     return { retried: again.length, replayed, refused }
   }
 
-  /** @param ordered the number of a connection that publishes: its calls with one key follow each other */
-  async #loop(ordered: number | null): Promise<void> {
+  async #loop(publishes: boolean): Promise<void> {
     while (!this.#stopping) {
       const n = this.#next++
-      if (ordered !== null) this.#keys.set(n, `connection-${ordered}-${n % KEYS_A_CONNECTION}`)
+      if (publishes)
+        this.#steps.set(n, { orderingKey: `key-${n % ORDERING_KEYS}`, beganAt: ++this.#moment, answeredAt: null })
       this.unanswered.add(n)
       const startedAt = performance.now()
       let failure: Pick<Failure, 'status' | 'code'> | null = null
@@ -106,10 +125,11 @@ export class UserLoad {
   async #post(n: number, at = n): Promise<Answer> {
     const { urls } = this.#target
     const url = urls[at % urls.length] as string
-    const orderingKey = this.#keys.get(n)
-    const answer = await (orderingKey === undefined ? this.#createUser(url, n) : this.#publish(url, n, orderingKey))
+    const step = this.#steps.get(n)
+    const answer = await (step === undefined ? this.#createUser(url, n) : this.#publish(url, n, step.orderingKey))
     if (answer.status === 201) {
-      this.acknowledged.set(n, orderingKey === undefined ? answer.body.data.id : `step-${n}`)
+      if (step !== undefined) step.answeredAt = ++this.#moment
+      this.acknowledged.set(n, step === undefined ? answer.body.data.id : STEP_ID + n)
       this.unanswered.delete(n)
     }
     return answer
@@ -122,7 +142,7 @@ export class UserLoad {
   }
 
   #publish(url: string, n: number, orderingKey: string): Promise<Answer> {
-    const data = { userId: `step-${n}`, orderingKey }
+    const data = { userId: STEP_ID + n }
     const body = { type: STEP, data, orderingKey, idempotencyKey: `load-${n}` }
     return call(url, 'POST', '/v1/events', { key: this.#target.key, body })
   }
@@ -137,24 +157,35 @@ export interface CounterIncrement {
   missing: string[]
   /** Users with more than one event id. */
   twoEvents: number
-  /** Events that an endpoint got before an earlier one with the same ordering key. */
+  /** Events that an endpoint got after one with the same ordering key that was published only once they were acknowledged. */
   overtaking: string[]
+  /** How many events came after one that they had to come after. */
+  inOrder: number
 }
 
-/** Finds them among the first arrivals of each event. */
-function findOvertaking(receiver: Receiver): string[] {
+/** Compares the first arrivals of each event with when it was published: events of overlapping calls have no order. */
+function checkOrder(receiver: Receiver, load: UserLoad): Pick<CounterIncrement, 'overtaking' | 'inOrder'> {
   const seen = new Set<string>()
-  const last = new Map<string, string>()
-  return receiver.received.flatMap(({ path, event }) => {
-    if (event.type !== STEP || seen.has(path + event.id)) return []
+  /** What has come of each sequence: the latest beginning of a call, whose event it was, and the earliest answer. */
+  const sequences = new Map<string, { beganAt: number; latest: string; answeredAt: number }>()
+  const overtaking: string[] = []
+  let inOrder = 0
+  for (const { path, event } of receiver.received) {
+    if (event.type !== STEP || seen.has(path + event.id)) continue
     seen.add(path + event.id)
-    const sequence = `${path} ${event.data.orderingKey}`
-    const before = last.get(sequence) ?? ''
-    // A later event has a greater id.
-    if (event.id < before) return [`${before} before ${event.id} at ${sequence}`]
-    last.set(sequence, event.id)
-    return []
-  })
+    const id: string = event.data.userId
+    const { orderingKey, beganAt, answeredAt } = load.stepOf(id)
+    const answered = answeredAt ?? Number.POSITIVE_INFINITY
+    const sequence = `${path} ${orderingKey}`
+    const come = sequences.get(sequence) ?? { beganAt: 0, latest: '', answeredAt: Number.POSITIVE_INFINITY }
+    if (come.beganAt > answered) overtaking.push(`${come.latest} before ${id} at ${sequence}`)
+    else if (come.answeredAt < beganAt) inOrder += 1
+    sequences.set(sequence, {
+      ...(beganAt > come.beganAt ? { beganAt, latest: id } : { beganAt: come.beganAt, latest: come.latest }),
+      answeredAt: Math.min(come.answeredAt, answered),
+    })
+  }
+  return { overtaking, inOrder }
 }
 
 /** Counts arrivals of what the load caused, each once however often it is asked. Endpoints are told apart by their path. */
@@ -170,7 +201,7 @@ function newTally(receiver: Receiver, paths: readonly string[]) {
     of.set(userId, values.add(value))
     return isNew
   }
-  return (userIds: ReadonlyMap<number, string>): CounterIncrement => {
+  return (load: UserLoad): CounterIncrement => {
     for (; seen < receiver.received.length; seen++) {
       const { path, event } = receiver.received[seen]!
       if (event.type !== 'user.created' && event.type !== STEP) continue
@@ -181,9 +212,9 @@ function newTally(receiver: Receiver, paths: readonly string[]) {
     return {
       delivered,
       duplicates,
-      missing: [...userIds.values()].filter((id) => pathsOf.get(id)?.size !== paths.length),
+      missing: [...load.acknowledged.values()].filter((id) => pathsOf.get(id)?.size !== paths.length),
       twoEvents: [...eventsOf.values()].filter((ids) => ids.size > 1).length,
-      overtaking: findOvertaking(receiver),
+      ...checkOrder(receiver, load),
     }
   }
 }
@@ -205,11 +236,11 @@ export async function untilDelivered(
       arrivals = receiver.received.length
       const enough = arrivals >= load.acknowledged.size * paths.length
       const stalled = performance.now() - movedAt > quietMs
-      return stalled || (enough && statusCounts(load.acknowledged).missing.length === 0)
+      return stalled || (enough && statusCounts(load).missing.length === 0)
     },
     DRAIN_MS,
   ).catch(() => {})
-  return statusCounts(load.acknowledged)
+  return statusCounts(load)
 }
 
 /** Users by email, as the list shows them: those whose email fits. */
@@ -274,6 +305,12 @@ export async function settle(
   return { ...delivered, refused: refused.map(({ status, text }) => `${status} ${text}`) }
 }
 
+/** Events with ordering keys came in their order, and some had one. */
+export function expectOrder({ overtaking, inOrder }: CounterIncrement): void {
+  expect(overtaking).toEqual([])
+  expect(inOrder).toBeGreaterThan(0)
+}
+
 /** What every fault must leave behind. */
 export function expectNothingLost(load: UserLoad, listed: Map<string, string[]>, settled: Settled): void {
   expect(settled.refused).toEqual([])
@@ -284,5 +321,5 @@ export function expectNothingLost(load: UserLoad, listed: Map<string, string[]>,
   expect(listed.size).toBe(load.users().length)
   expect(settled.missing).toEqual([])
   expect(settled.twoEvents).toBe(0)
-  expect(settled.overtaking).toEqual([])
+  expectOrder(settled)
 }

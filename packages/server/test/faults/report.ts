@@ -18,6 +18,8 @@ export interface FaultRow {
   lost: number | null
   /** Arrivals of a delivery that had arrived before. */
   duplicates: number | null
+  /** Arrivals, the first of each event, after one with its ordering key that was published later. Left out where none has a key. */
+  outOfOrder?: number
   /** The most that may arrive twice: deliveries claimed, their outcome not stored, when the fault came. */
   inFlight: number | null
   /** From the last fault until every acknowledged event had arrived; where the fault has an end of its own, from there until it served again. */

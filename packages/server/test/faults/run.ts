@@ -19,6 +19,7 @@ const COLUMNS: [string, (row: FaultRow & { held: boolean }) => unknown][] = [
   ['delivered', (row) => row.delivered],
   ['lost', (row) => row.lost],
   ['duplicates', (row) => row.duplicates],
+  ['out of order', (row) => row.outOfOrder],
   ['in flight at the fault', (row) => row.inFlight],
   ['recovered after ms', (row) => row.recoveredMs],
   ['held', (row) => (row.held ? 'yes' : 'NO')],

@@ -90,6 +90,7 @@ test.skipIf(before === undefined)(
       delivered: settled.delivered,
       lost: settled.missing.length,
       duplicates: settled.duplicates,
+      outOfOrder: settled.overtaking.length,
       inFlight: null,
       recoveredMs: null,
     })

@@ -4,18 +4,22 @@ import { expect, type TestContext } from 'vitest'
 import { eventually } from '../harness/harness.ts'
 import { answer, startReceiver } from '../harness/receiver.ts'
 import { startApart } from './apart.ts'
+import { expectNothingLost, settle, subscribe, UserLoad } from './load.ts'
 
 const RETRY_MS = 1_000
+const ORDERED = 60
 const CLOCK = fileURLToPath(new URL('./clock-ahead.mjs', import.meta.url))
 
-/** A worker under a shifted clock, an endpoint that fails first: when sends come, what they are signed with, what is stored. */
+/**
+ * A worker under a shifted clock, an endpoint that fails first: when sends come, what they are signed with, what is
+ * stored. Then ordering keys, whose events two API processes take, one of them under that clock too.
+ */
 export async function keepsTime(context: TestContext, shiftMs: number): Promise<void> {
   const apart = await startApart(context, { HALFKEY_WEBHOOK_RETRY_DELAYS: '1s,1s' })
   const { api, key } = apart
-  const worker = await apart.start('worker', { CLOCK_SHIFT_MS: String(shiftMs), HALFKEY_LOG_LEVEL: 'info' }, [
-    '--import',
-    CLOCK,
-  ])
+  const startShifted = (role: 'api' | 'worker') =>
+    apart.start(role, { CLOCK_SHIFT_MS: String(shiftMs), HALFKEY_LOG_LEVEL: 'info' }, ['--import', CLOCK])
+  const worker = await startShifted('worker')
   const receiver = await startReceiver(answer(500))
   context.onTestFinished(() => receiver.close())
   const webhook = await api.call(key, 'POST', '/webhooks', { body: { url: receiver.url, events: ['user.created'] } })
@@ -44,5 +48,17 @@ export async function keepsTime(context: TestContext, shiftMs: number): Promise<
   expect(delivery.attempts).toHaveLength(3)
   for (const [index, received] of [first!, second!, third].entries())
     expect(Math.abs(Date.parse(delivery.attempts[index].at) - received.atMs)).toBeLessThan(30_000)
-  for (const process of [worker, api]) expect(await process.stop()).toEqual({ code: 0, signal: null })
+  expect(await worker.stop()).toEqual({ code: 0, signal: null })
+  const other = await startShifted('api')
+  const orderly = await startReceiver()
+  context.onTestFinished(() => orderly.close())
+  const paths = await subscribe(api.url, key, orderly, 1, { ordered: true })
+  const load = new UserLoad({ urls: [api.url, other.url], key }).start(2, 2)
+  await load.more(ORDERED)
+  await load.stop()
+  expect(load.failures).toEqual([])
+  // Only now: all of them wait for the fan-out, whose order is that of the ids which both processes made.
+  const next = await startShifted('worker')
+  expectNothingLost(load, new Map(), await settle(load, orderly, paths))
+  for (const process of [next, other, api]) expect(await process.stop()).toEqual({ code: 0, signal: null })
 }

@@ -111,6 +111,7 @@ test.skipIf(programs === null).for(WAYS)(
       delivered: settled.delivered,
       lost: settled.missing.length,
       duplicates: settled.duplicates,
+      outOfOrder: settled.overtaking.length,
       inFlight: null,
       recoveredMs: slowestMs,
     })

@@ -3,11 +3,14 @@ import { eventually, startService } from '../../harness/harness.ts'
 import { PostgresProcess } from '../../harness/postgres-process.ts'
 import { startReceiver } from '../../harness/receiver.ts'
 import { killAll } from '../../harness/service-process.ts'
+import { expectNothingLost, settle, subscribe, UserLoad } from '../load.ts'
 
 afterAll(killAll)
 
 const RECOVERY_MS = 2_000
 const READERS = 3
+/** So many events with ordering keys before the fault, and after it. */
+const ORDERED = 50
 
 /** A primary, its standby, and a service that knows both. */
 async function start(context: TestContext, settings: Record<string, string> = {}) {
@@ -66,6 +69,11 @@ test.for(WAYS)(
     // Many connections are open and idle: none of them may fail a request later.
     await Promise.all(Array.from({ length: 20 }, (_, n) => create(`before-${n}`)))
     await receiver.count('deliveries', 20)
+    const orderly = await startReceiver()
+    const paths = await subscribe(service.url, service.admin.key, orderly, 1, { ordered: true })
+    const load = new UserLoad({ url: service.url, key: service.admin.key }).start(2, 2)
+    await load.more(ORDERED)
+    await load.stop()
     await replicated()
     await lose(primary)
     expect(await promote('after')).toBeLessThan(RECOVERY_MS)
@@ -74,6 +82,11 @@ test.for(WAYS)(
     await receiver.count('deliveries of after', 41)
     expect((await standby.admin<{ n: number }>('select count(*)::int as n from users', [], 'halfkey'))[0]?.n).toBe(41)
     await eventually('the bell', async () => service.deps.lifecycle.listener?.listening())
+    load.start(2, 2)
+    await load.more(ORDERED)
+    await load.stop()
+    expectNothingLost(load, new Map(), await settle(load, orderly, paths))
+    await orderly.close()
     await receiver.close()
   },
 )
