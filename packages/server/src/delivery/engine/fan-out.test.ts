@@ -30,7 +30,8 @@ test('a transaction that commits long after it began is seen within a second, al
   const fanOut = createFanOut({ asyncCommit: service.deps.db, now: service.deps.now, monotonicMs: () => nowMs })
   while ((await fanOut()).more);
   await insertEvents(service, tenant, 10, Date.now() - MINUTE_MS)
-  await insertEvents(service, tenant, 10)
+  // In the future, so that they are newer however long this takes.
+  await insertEvents(service, tenant, 10, Date.now() + MINUTE_MS)
   while ((await fanOut()).more);
   expect(await waiting(tenant)).toBe(10)
   nowMs = 1_001

@@ -57,6 +57,24 @@ async function insertNow(of: Service, tenant: Tenant, _: string, count: number):
 
 const idsOf = (receiver: Receiver) => receiver.received.map((got) => got.event.id as string)
 
+/** Answers after a while; from the `late`-th request on, not before five were open at once, however slowly they come. */
+function togetherFrom(late: number, ms: number, seen: (open: number) => void): Behaviour {
+  const five = Promise.withResolvers<void>()
+  let count = 0
+  let open = 0
+  return async (_, response) => {
+    count += 1
+    open += 1
+    seen(open)
+    if (open === 5) five.resolve()
+    if (count >= late) await five.promise
+    setTimeout(() => {
+      open -= 1
+      response.end()
+    }, ms)
+  }
+}
+
 describe('one endpoint', () => {
   test.each([
     ['that takes its time never has more than eight requests at once', 120, 120, [7, 8], insertDue],
@@ -68,13 +86,18 @@ describe('one endpoint', () => {
       const tenant = await service.newTenant()
       const receiver = await newReceiver(after(delayMs))
       const { id } = await subscribe(tenant, receiver.url)
-      for (let burst = 0; burst < 4; burst += 1) await insert(service, tenant, id, count / 4)
-      await receiver.count('all', count)
+      let sent = 0
+      // Again and again, for a busy machine may begin them too slowly to have so many open.
+      await eventually(`${least} at once`, async () => {
+        for (let burst = 0; burst < 4; burst += 1) await insert(service, tenant, id, count / 4)
+        sent += count
+        await receiver.count('all', sent)
+        return receiver.mostAtOnce() >= least
+      })
       await deliveriesIn(tenant, id, 'succeeded', 100)
       expect(receiver.mostAtOnce()).toBeLessThanOrEqual(most)
-      expect(receiver.mostAtOnce()).toBeGreaterThanOrEqual(least)
-      expect(new Set(idsOf(receiver)).size).toBe(count)
-      expect(receiver.received).toHaveLength(count)
+      expect(new Set(idsOf(receiver)).size).toBe(sent)
+      expect(receiver.received).toHaveLength(sent)
     },
   )
 
@@ -88,15 +111,7 @@ describe('one endpoint', () => {
     await insertDue(alone, tenant, id, 1)
     await deliveriesIn(tenant, id, 'retrying')
     const atOnce: number[] = []
-    let running = 0
-    receiver.behave((_, response) => {
-      running += 1
-      atOnce.push(running)
-      setTimeout(() => {
-        running -= 1
-        response.end()
-      }, 20)
-    })
+    receiver.behave(togetherFrom(20, 20, (open) => atOnce.push(open)))
     await insertDue(alone, tenant, id, 40)
     await receiver.count('all', 41)
     expect(atOnce[0]).toBe(1)
@@ -113,7 +128,7 @@ describe('one endpoint', () => {
     await insertDue(service, tenant, id, 6)
     await receiver.count('all', 6)
     expect(receiver.mostAtOnce()).toBe(1)
-    receiver.behave(after(40))
+    receiver.behave(togetherFrom(15, 40, () => {}))
     await insertDue(service, tenant, id, 30)
     await receiver.count('all', 36)
     expect(receiver.mostAtOnce()).toBeGreaterThan(4)
@@ -272,9 +287,10 @@ describe.concurrent('a failed send, by the specification’s delays', () => {
     await createUser(tenant)
     const [waiting] = await deliveriesIn(tenant, id, 'retrying')
     const failedAtMs = Date.parse(waiting.attempts[0].at) + waiting.attempts[0].durationMs
-    const inMs = Date.parse(waiting.nextAttemptAt) - failedAtMs
-    expect(inMs).toBeGreaterThanOrEqual(59_999)
-    expect(inMs).toBeLessThanOrEqual(80_000)
+    const nextAtMs = Date.parse(waiting.nextAttemptAt)
+    expect(nextAtMs - failedAtMs).toBeGreaterThanOrEqual(59_999)
+    // From when it was seen, for a busy machine notes a failure late.
+    expect(nextAtMs - Date.now()).toBeLessThanOrEqual(66_000)
     // A request after its arrival would ask for another one: it arrives once all ten have asked.
     const { promise: asked, resolve: allHaveAsked } = Promise.withResolvers<void>()
     receiver.behave(async (_, response) => {
@@ -305,8 +321,8 @@ describe.concurrent('a failed send, by the specification’s delays', () => {
       return each.attempts.length === 2 && each
     })
     expect(again).toMatchObject({ status: 'retrying', retryCount: 2 })
-    const inMs = Date.parse(again.nextAttemptAt) - Date.parse(again.attempts[1].at)
-    expect(inMs).toBeGreaterThanOrEqual(300_000)
-    expect(inMs).toBeLessThanOrEqual(332_000)
+    const nextAtMs = Date.parse(again.nextAttemptAt)
+    expect(nextAtMs - Date.parse(again.attempts[1].at)).toBeGreaterThanOrEqual(300_000)
+    expect(nextAtMs - Date.now()).toBeLessThanOrEqual(330_000)
   })
 })
