@@ -4,6 +4,7 @@ import { eventually, type Service, startService } from '../../../test/harness/ha
 import { type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { newId } from '../../platform/ids.ts'
 import { createUser, deliveriesOf, subscribe } from '../engine/delivery.fixture.ts'
+import { inFeed } from './own-events.fixture.ts'
 
 let service: Service
 let receiver: Receiver
@@ -18,7 +19,8 @@ afterAll(async () => {
 
 async function eventOf(tenant: Awaited<ReturnType<Service['newTenant']>>) {
   await createUser(tenant)
-  return (await tenant.get('/events?last=1&wait=10&type=user.created')).body.data.events[0]
+  const [event] = await inFeed(tenant, 'user.created', 1)
+  return event
 }
 
 test('an event shows where it was sent: every webhook that was subscribed, with status and attempts, and no other', async () => {

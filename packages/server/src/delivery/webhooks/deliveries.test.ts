@@ -108,7 +108,7 @@ describe.concurrent('the test event', () => {
     expect((await tenant.get(`/webhooks/${id}`)).body.data.status).toBe('disabled')
   })
 
-  test('overtakes a backlog, and is answered within 10 s by a receiver that hangs', { timeout: 60_000 }, async () => {
+  test('overtakes a backlog, and is answered within 10 s by a receiver that hangs', async () => {
     const tenant = await service.newTenant()
     const hanging = await startReceiver((got, response) => {
       if (got.event.type === 'tx.completed') response.end()
@@ -346,9 +346,7 @@ describe('where no worker runs', () => {
   const step = () => stepRecovery(api.deps.db, api.deps.log)
   const ago = (hours: number) => new Date(Date.now() - hours * hour).toISOString()
 
-  test('at most ten tests of a webhook are open, and at most fifty calls of a tenant wait', {
-    timeout: 30_000,
-  }, async () => {
+  test('at most ten tests of a webhook are open, and at most fifty calls of a tenant wait', async () => {
     const tenant = await api.newTenant()
     const ids: string[] = []
     for (let n = 0; n < 6; n += 1) ids.push((await subscribe(tenant, receiver.url)).id)

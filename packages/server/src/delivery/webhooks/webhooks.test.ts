@@ -4,6 +4,7 @@ import { type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import { newId } from '../../platform/ids.ts'
 import { createUser, deliveriesIn, deliveriesOf, subscribe } from '../engine/delivery.fixture.ts'
+import { inFeed } from '../events/own-events.fixture.ts'
 
 // These tests wait far more than they work.
 vi.setConfig({ maxConcurrency: 12 })
@@ -47,6 +48,8 @@ const WEBHOOK_FIELDS = [
 describe('creating', () => {
   test('answers 201 with the whole record and a secret that no later answer holds', async () => {
     const tenant = await service.newTenant()
+    // What the tenant's own creation caused would be delivered to it, and count.
+    await inFeed(tenant, 'app.created,api_key.created', 2)
     const made = await tenant.post('/webhooks', {
       url: `${receiver.url}/a?b=c`,
       events: ['user.created', 'tx.*', '*'],

@@ -3,7 +3,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
 import { makeAuthority, type TestCertificate } from '../../../platform/egress/certificates.fixture.ts'
 import { createUser, deliveriesIn } from '../../engine/delivery.fixture.ts'
 
@@ -82,19 +82,6 @@ describe.concurrent('a client certificate', () => {
     expect(again.status).toBe(400)
   })
 
-  test('that expires later fails the attempt, says so, and sends nothing', async () => {
-    const tenant = await service.newTenant()
-    const made = await create(tenant, inputOf(authority.issue(['short'], 3_000)), '/short')
-    expect(made.status).toBe(201)
-    // In its last moments the server may be the first to see it as expired.
-    const failed = await eventually('it has expired', async () => {
-      const tested = await tenant.post(`/webhooks/${made.body.data.id}/test`)
-      const { attempts } = tested.body.data
-      return attempts[0]?.error === 'tls: the client certificate has expired' && tested.body.data
-    })
-    expect(failed).toMatchObject({ status: 'failed', attempts: [{ statusCode: null, responseSnippet: null }] })
-  })
-
   const pair = authority.issue(['a'])
   const large = generateKeyPairSync('rsa', { modulusLength: 4_608 })
   const locked = generateKeyPairSync('ec', {
@@ -149,4 +136,19 @@ describe.concurrent('a client certificate', () => {
     // Its key is never sent, so it goes along to another host.
     expect((await tenant.patch(`/webhooks/${id}`, { url: 'https://other.example.com/' })).status).toBe(200)
   })
+})
+
+test('a client certificate that expires later fails the attempt, says so, and sends nothing', async () => {
+  const tenant = await service.newTenant()
+  // It is taken by a process whose clock is behind, and has expired by the time of the database, which counts when it is sent.
+  service.advance(-60_000)
+  const made = await create(tenant, inputOf(authority.issue(['short'], -1_000)), '/short')
+  service.advance(60_000)
+  expect(made.status).toBe(201)
+  const { data } = (await tenant.post(`/webhooks/${made.body.data.id}/test`)).body
+  expect(data).toMatchObject({
+    status: 'failed',
+    attempts: [{ statusCode: null, error: 'tls: the client certificate has expired', responseSnippet: null }],
+  })
+  expect(clients.has('/short')).toBe(false)
 })
