@@ -154,7 +154,7 @@ test('while the first is still running, a repeat is told to wait and has no effe
     const first = tenant.patch(`/users/${id}`, { name: 'Eve' }, keyed('k'))
     const refused = await eventually('the refusal of the repeat', async () => {
       const waiting = await service.sql(
-        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query ~ '\\musers\\M'`,
       )
       return waiting.length > 0 && tenant.patch(`/users/${id}`, { name: 'Eve' }, keyed('k'))
     })
