@@ -226,7 +226,10 @@ export async function startService(
 }
 
 /** Makes a limit's burst all that there is: a slow machine takes as many as a fast one. A setting is whole tokens a second. */
-export function refillsNothing({ deps }: Service, limit: 'rateLimitSignIn' | 'rateLimitAccount'): void {
+export function refillsNothing(
+  { deps }: Service,
+  limit: 'rateLimitSignIn' | 'rateLimitAccount' | 'rateLimitSecret',
+): void {
   Object.assign(deps.config[limit], { perSecond: 1e-6 })
 }
 

@@ -106,6 +106,11 @@ test('an import that is killed half-way goes on where it stopped, and nothing is
     )
     await importing.kill()
     expect(importing.exit?.signal).toBe('SIGKILL')
+    // The database may still commit what the process had asked for.
+    await eventually('its connections are gone', async () => {
+      const open = `select from pg_stat_activity where application_name = 'halfkey import' and datname = current_database()`
+      return (await after.sql(open)).length === 0
+    })
     const position = await positionOf()
     expect(position).toBeLessThan(USERS)
     until = position + 1
