@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterEach, expect, test } from 'vitest'
 import { violationsOf } from './accessibility.ts'
 import { layoutShift } from './layout-shift.ts'
+import { newContext } from './person.ts'
 import { SMOKE, useStage } from './stage.ts'
 
 const PHONE = { width: 360, height: 740 }
@@ -17,7 +18,7 @@ afterEach(async () => {
 })
 
 async function open(path: string, viewport = DESKTOP): Promise<Page> {
-  const context = await stage.browser.newContext({ viewport, reducedMotion: 'reduce' })
+  const context = await newContext(stage.browser, { viewport, reducedMotion: 'reduce' })
   page = await context.newPage()
   requested = []
   complaints = []
@@ -223,7 +224,7 @@ test('the skip link leads past the list of pages, which on a phone is closed', a
 })
 
 test('without scripts every page can be read and reached', async () => {
-  const context = await stage.browser.newContext({ javaScriptEnabled: false })
+  const context = await newContext(stage.browser, { javaScriptEnabled: false })
   page = await context.newPage()
   complaints = []
   await page.goto(`${stage.service.url}/docs`)

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { call } from '../harness/harness.ts'
-import { originOf, signUp } from './person.ts'
+import { newContext, originOf, signUp } from './person.ts'
 import { useSignIn } from './stage.ts'
 
 const ASSETS = join(import.meta.dirname, '../../assets/signin')
@@ -41,7 +41,8 @@ test('the page allows no inline script, nothing of other servers, and no frame a
 
 test('a page of others that frames it shows nothing of it', async () => {
   const { tenant } = await arrive()
-  const page = await stage.browser.newPage()
+  const context = await newContext(stage.browser)
+  const page = await context.newPage()
   await page.route('https://evil.example/', (route) =>
     route.fulfill({
       contentType: 'text/html',
@@ -50,7 +51,7 @@ test('a page of others that frames it shows nothing of it', async () => {
   )
   await page.goto('https://evil.example/')
   expect(await page.frameLocator('iframe').getByText('Sign in').count()).toBe(0)
-  await page.close()
+  await context.close()
 })
 
 test('signing up and out needs no mouse', async () => {

@@ -1,6 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type CDPSession,
+  chromium,
+  type Page,
+} from 'playwright-core'
 import { expect, inject } from 'vitest'
 import type { Service, Tenant } from '../harness/harness.ts'
 import { violationsOf } from './accessibility.ts'
@@ -14,7 +21,7 @@ declare module 'vitest' {
 }
 
 /** How long a step may take: on a busy machine a browser may draw no frame for half a minute. */
-export const PATIENCE_MS = 90_000
+const PATIENCE_MS = 90_000
 const DESKTOP = { width: 1280, height: 800 }
 const TARGET_PX_MIN = 44
 const PHONE = { width: 390, height: 844 }
@@ -48,6 +55,19 @@ export function startChromium(): Promise<Browser> {
   const executablePath = findChromium()
   if (executablePath === undefined) throw new Error('no Chromium on PATH, and CHROMIUM names none')
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic'] })
+}
+
+/** A context in which each step may take its time: what Playwright gives it, 30 s, is not enough on a busy machine. */
+export async function newContext(browser: Browser, options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(PATIENCE_MS)
+  return context
+}
+
+/** Closes a context. A request of a page that still asks now and then may be at its route: what becomes of it is nobody's concern. */
+export async function closeContext(context: BrowserContext): Promise<void> {
+  for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await context.close()
 }
 
 async function addAuthenticator(cdp: CDPSession, { prf = false }: PersonOptions): Promise<string> {
@@ -114,8 +134,7 @@ async function look(page: Page, state: string): Promise<void> {
 }
 
 export async function newPerson(browser: Browser, options: PersonOptions = {}): Promise<Person> {
-  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
-  context.setDefaultTimeout(PATIENCE_MS)
+  const context = await newContext(browser, { viewport: DESKTOP, reducedMotion: 'reduce' })
   if (options.withoutPasskeys === true) await context.addInitScript('delete globalThis.PublicKeyCredential')
   else if (options.autofill !== true)
     await context.addInitScript(
@@ -138,7 +157,7 @@ export async function newPerson(browser: Browser, options: PersonOptions = {}): 
     passkeys: async () => (await cdp.send('WebAuthn.getCredentials', { authenticatorId })).credentials.length,
     look: (state) => look(page, state),
     async leave() {
-      await context.close()
+      await closeContext(context)
       expect(complaints).toEqual([])
     },
   }

@@ -9,6 +9,7 @@ import { png } from '../../src/tenancy/apps/logo/png.fixture.ts'
 import { eventually, type Tenant } from '../harness/harness.ts'
 import { answer, startReceiver } from '../harness/receiver.ts'
 import { openContext } from './dashboard/support.ts'
+import { newContext } from './person.ts'
 import { SMOKE, useStage } from './stage.ts'
 
 const PAID = 'acme.invoice.paid'
@@ -206,7 +207,7 @@ test('a page of the link’s origins embeds the portal, and no other page can', 
   const tenant = await newTenant()
   const ada = await newSubscriber(tenant, { name: 'Ada Ltd' })
   const [app, evil] = [await openApp(), await openApp()]
-  const context = await stage.browser.newContext()
+  const context = await newContext(stage.browser)
   stage.host({ leave: () => context.close() })
   const page = await context.newPage()
   const refused: string[] = []

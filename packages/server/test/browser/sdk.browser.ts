@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bundle, FROM_SOURCES } from '../../../sdk/test/bundle.ts'
 import { eventually, type Service, type Tenant } from '../harness/harness.ts'
-import { newPerson, type Person, type PersonOptions, signUp as signUpOnHostedPage } from './person.ts'
+import { newContext, newPerson, type Person, type PersonOptions, signUp as signUpOnHostedPage } from './person.ts'
 import { SMOKE, useStage } from './stage.ts'
 
 const MINUTE_MS = 60_000
@@ -221,7 +221,7 @@ describe('a passkey', () => {
   })
 
   test('is waited for until the signal aborts or another prompt takes its place', async ({ onTestFinished }) => {
-    const context = await stage.browser.newContext()
+    const context = await newContext(stage.browser)
     onTestFinished(() => context.close())
     const page = await context.newPage()
     // A device that waits for a touch, which does not come.

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startIssuer, trust } from '../../src/identity/foreign-tokens/issuer.fixture.ts'
 import type { Tenant } from '../harness/harness.ts'
 import { openSite, type Site } from './app-site.ts'
+import { newContext } from './person.ts'
 import { SMOKE, useStage } from './stage.ts'
 
 const BOB = `bob::1220${'b0'.repeat(32)}`
@@ -50,7 +51,7 @@ class Visitor {
   }
 
   static async arrive(tenant: Tenant): Promise<Visitor> {
-    context = await stage.browser.newContext()
+    context = await newContext(stage.browser)
     const page = await context.newPage()
     const cdp = await context.newCDPSession(page)
     await cdp.send('WebAuthn.enable')

@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect, inject } from 'vitest'
 import type { Service, Tenant } from '../../harness/harness.ts'
 import { violationsOf } from '../accessibility.ts'
-import { originOf, PATIENCE_MS } from '../person.ts'
+import { closeContext, newContext, originOf } from '../person.ts'
 import { type Stage, useStage } from '../stage.ts'
 
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
@@ -88,13 +88,12 @@ async function look(page: Page, state: string, before: DashboardOptions): Promis
 
 /** A browser of its own for the pages at a path such as `/dashboard`. */
 export async function openContext(browser: Browser, base: string, options: DashboardOptions = {}) {
-  const context = await browser.newContext({
+  const context = await newContext(browser, {
     viewport: SIZES[options.phone === true ? 'phone' : 'desktop'],
     colorScheme: options.dark === true ? 'dark' : 'light',
     reducedMotion: 'reduce',
     permissions: ['clipboard-read', 'clipboard-write'],
   })
-  context.setDefaultTimeout(PATIENCE_MS)
   const page = await context.newPage()
   const complaints = listen(page, `${base}/api/`)
   return {
@@ -102,7 +101,7 @@ export async function openContext(browser: Browser, base: string, options: Dashb
     context,
     look: (state: string) => look(page, state, options),
     async leave() {
-      await context.close()
+      await closeContext(context)
       expect(complaints).toEqual([])
     },
   }
