@@ -130,7 +130,7 @@ test('a key is rotated: by default its old value works for a day, at once if tha
   const works = async (key: string) => (await call(stage.service.url, 'GET', '/v1/users', { key })).status
   await button(page, 'Rotate Backend').click()
   await look('api-key-rotate')
-  await button(page, 'Rotate').last().click()
+  await dialog(page).getByRole('button', { name: 'Rotate' }).click()
   await page.getByText('It is shown only once.').waitFor()
   const second = await shownKey(page)
   await look('api-key-rotated')

@@ -117,7 +117,7 @@ test('what the server does not take is said at its field, and all that was typed
     { path: 'receiver', op: 'eq', value: BOB },
     { path: 'amount', op: 'lte', value: '5' },
   ])
-}, 120_000)
+})
 
 test('every part of a policy can be edited, and form and JSON say the same', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -175,7 +175,7 @@ test('every part of a policy can be edited, and form and JSON say the same', asy
   await page.getByRole('status', { name: 'Session token' }).waitFor()
   const [made] = await dataOf(tenant, '/delegated-sessions')
   expect(made.policy).toEqual({ ...policy, allow: [{ templateId: TOKENS, choices: ['Split'] }] })
-}, 180_000)
+})
 
 test('a reload keeps what was typed for a new session, until the session is created', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -204,7 +204,7 @@ test('a reload keeps what was typed for a new session, until the session is crea
   await dash.go(`/delegated-sessions/new?user_id=${ada.userId}`)
   await page.getByLabel('Name (optional)').waitFor()
   expect(await page.getByLabel('Name (optional)').inputValue()).toBe('')
-}, 120_000)
+})
 
 test('a user without a wallet gets one on the way to a session', async () => {
   const tenant = await stage.service.newTenant()
@@ -216,7 +216,7 @@ test('a user without a wallet gets one on the way to a session', async () => {
   await button(page, 'Create an embedded wallet').click()
   await button(page, 'Create session').waitFor()
   expect((await dataOf(tenant, `/users/${userId}/wallet`)).custody).toBe('embedded')
-}, 120_000)
+})
 
 test('a session says what is left, and revoking it asks first and stops its token', async () => {
   const { tenant, ada, contractId } = await withAda(stage.service)
@@ -263,7 +263,7 @@ test('a session says what is left, and revoking it asks first and stops its toke
   await page.getByRole('tab', { name: 'Try it' }).click()
   await page.getByText('This session has ended').waitFor()
   await dash.look('session-revoked')
-}, 240_000)
+})
 
 test('hostile and long names stay text and break no layout', async () => {
   const { tenant, ada } = await withAda(stage.service, LONG)
@@ -294,7 +294,7 @@ test('hostile and long names stay text and break no layout', async () => {
   await dash.go(`/delegated-sessions/new?user_id=${ada.userId}`)
   await page.getByText('Embedded wallet').waitFor()
   expect(await page.locator('img[src="x"]').count()).toBe(0)
-}, 180_000)
+})
 
 test('a session shows the key that it is bound to, or that its token is enough', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -308,7 +308,7 @@ test('a session shows the key that it is bound to, or that its token is enough',
   const other = await newSession(stage.service, tenant, ada, { policy })
   await dash.go(`/delegated-sessions/${other.id}`)
   await dash.page.getByText('No, the token is enough').waitFor()
-}, 180_000)
+})
 
 test('a key that may only look is shown no actions, and is told why', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -329,4 +329,4 @@ test('a key that may only look is shown no actions, and is told why', async () =
   await dash.go('/delegated-sessions')
   await page.getByText('Your API key cannot create sessions: it does not have the scope').waitFor()
   await dash.look('sessions-read-only')
-}, 180_000)
+})

@@ -51,6 +51,8 @@ test('an event lists the deliveries that it had, links to each, and a delivery l
   const about = page.getByRole('list', { name: 'Related records' })
   expect(await about.getByRole('link', { name: userId }).getAttribute('href')).toBe(`/dashboard/users/${userId}`)
   const deliveries = page.getByRole('list', { name: 'Deliveries' })
+  // Until the webhooks are loaded too, its id stands in place of the URL.
+  await deliveries.getByRole('listitem').filter({ hasText: '/hook' }).waitFor()
   const [delivery, ...others] = await deliveries.getByRole('listitem').all()
   expect(others).toEqual([])
   expect(await delivery?.textContent()).toMatch(/\/hook.*dead letter.*2 attempts.*500/)

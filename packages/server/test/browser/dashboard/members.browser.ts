@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { invited } from '../../../src/operations/members/members.fixture.ts'
 import { ROLES, type Role } from '../../../src/platform/security/roles/roles.ts'
-import type { Tenant } from '../../harness/harness.ts'
+import { eventually, type Tenant } from '../../harness/harness.ts'
 import { originOf } from '../person.ts'
 import { SMOKE } from '../stage.ts'
 import { openContext, useDashboard } from './support.ts'
@@ -53,8 +53,9 @@ test.each(ROLES)('a member with the role %s sees the pages that it allows, and n
   expect(links.toSorted()).toEqual(seen.toSorted())
   for (const name of seen) {
     await menuOf(page).getByRole('link', { name, exact: true }).click()
+    await menuOf(page).locator('[aria-current=page]').filter({ hasText: name }).waitFor()
     await page.getByRole('heading', { level: 1 }).first().waitFor()
-    await page.waitForLoadState('networkidle')
+    await eventually(`${name} is loaded`, async () => (await page.getByText('Loading…').count()) === 0)
     expect(await page.getByText(/does not have access/).count(), `${role}: ${name}`).toBe(0)
     expect(await page.getByText('This could not be loaded.').count(), `${role}: ${name}`).toBe(0)
     const csv = await page.getByRole('button', { name: 'Download CSV' }).count()

@@ -148,7 +148,7 @@ test('a wallet says who can sign today; freezing asks first, and stops its sessi
   await page.getByRole('alertdialog').getByRole('button', { name: 'Unfreeze' }).click()
   await page.getByText('The wallet is frozen').waitFor({ state: 'detached' })
   expect((await dataOf(tenant, `/wallets/${ada.walletId}`)).status).toBe('ready')
-}, 180_000)
+})
 
 test('the faucet gives a wallet tokens, and says at the field what it does not take', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -166,7 +166,7 @@ test('the faucet gives a wallet tokens, and says at the field what it does not t
   await button(page, 'Issue').click()
   await notice(page, '12.5 EURX issued')
   expect((await holdingsOf(session)).map(({ amount, symbol }) => `${amount} ${symbol}`)).toContain('12.5 EURX')
-}, 120_000)
+})
 
 test('a wallet in self-custody says that the service cannot sign', async () => {
   const tenant = await stage.service.newTenant()
@@ -176,7 +176,7 @@ test('a wallet in self-custody says that the service cannot sign', async () => {
   await page.getByText('cannot move assets').waitFor()
   expect(await page.getByRole('listitem').filter({ hasText: 'Halfkey' }).first().textContent()).toContain('Cannot sign')
   await dash.look('wallet-self-custody')
-}, 120_000)
+})
 
 test('transactions are found by status, command, session and wallet, and one shows every effect and its JSON', async () => {
   const { tenant, ada, contractId } = await withAda(stage.service)
@@ -221,7 +221,7 @@ test('transactions are found by status, command, session and wallet, and one sho
   await dash.go('/transactions/tx_00000000000000000000000000')
   await page.getByText('This record does not exist.').waitFor()
   await dash.look('transaction-not-found')
-}, 180_000)
+})
 
 test('a transaction that failed says why', async () => {
   const tenant = await stage.service.newTenant()
@@ -245,7 +245,7 @@ test('a transaction that failed says why', async () => {
   const { error } = await dataOf(tenant, `/transactions/${requestId}`)
   await page.getByText(error.message).waitFor()
   await dash.look('transaction-failed')
-}, 180_000)
+})
 
 test('a list that cannot be loaded says so, and comes back', async () => {
   const { tenant, ada } = await withAda(stage.service)
@@ -262,4 +262,4 @@ test('a list that cannot be loaded says so, and comes back', async () => {
   await page.unroute(/\/dashboard\/api\/(wallets|transactions|delegated-sessions)\b/)
   await button(page, 'Try again').first().click()
   await page.getByText('Who can sign today').waitFor()
-}, 120_000)
+})

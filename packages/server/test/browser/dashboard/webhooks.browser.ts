@@ -8,7 +8,8 @@ import { expect, test, vi } from 'vitest'
 import { verifyWebhook } from '../../../../sdk/src/index.ts'
 import { createUser, deliveriesIn, subscribe } from '../../../src/delivery/engine/delivery.fixture.ts'
 import { eventually } from '../../harness/harness.ts'
-import { answer, startReceiver } from '../../harness/receiver.ts'
+import { answer } from '../../harness/receiver.ts'
+import { freePort } from '../../harness/service-process.ts'
 import { SMOKE } from '../stage.ts'
 import { useWebhookTests } from './webhooks.fixture.ts'
 
@@ -104,10 +105,10 @@ test('a dead letter is seen in the dashboard, retried there, and arrives with th
 
 test('the receiver that the dashboard gives to paste verifies what it is sent', async () => {
   const tenant = await newTenant()
-  const reserved = await startReceiver()
-  await reserved.close()
+  // Not one that the system might give away, to a connection or a test beside this one, before the receiver listens.
+  const url = `http://127.0.0.1:${await freePort()}/hook`
   const { page } = await open(tenant, '/webhooks?register=1')
-  await register(page, `${reserved.url}/hook`, ['All events'])
+  await register(page, url, ['All events'])
   const secret = await shownSecret(page)
   const snippet = await page.getByRole('figure').getByText('createServer').textContent()
   expect(snippet).toContain('cd packages/sdk && npm pack')
@@ -239,6 +240,7 @@ test('a webhook is changed, paused, resumed and deleted', async () => {
   expect((await record()).status).toBe('paused')
   await look('webhook-paused')
   await createUser(tenant)
+  await deliveriesIn(tenant, id, 'pending')
   expect(receiver.received).toEqual([])
   await page.getByRole('button', { name: 'Resume', exact: true }).click()
   await receiver.until('the event that waited', () => true)
@@ -377,6 +379,8 @@ test('a webhook is registered by keyboard alone, on a phone', async () => {
   await page.getByRole('button', { name: 'Register', exact: true }).focus()
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog')
+  // It takes the focus with its first frame, and would from whatever has it by then.
+  await dialog.locator(':focus').waitFor()
   await dialog.getByLabel('URL').focus()
   await page.keyboard.type(receiver.url)
   await page.keyboard.press('Tab')
