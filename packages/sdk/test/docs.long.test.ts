@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type DnsServer, startDnsServer } from '../../server/test/harness/dns-server.ts'
 import { childEnvironment } from '../../server/test/harness/environment.ts'
 import { eventually, type Service, startService } from '../../server/test/harness/harness.ts'
+import { freePort } from '../../server/test/harness/service-process.ts'
 import { type StripeFake, startStripeFake } from '../../server/test/harness/stripe-fake.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
@@ -94,14 +94,6 @@ function run(command: string, args: readonly string[], env: Record<string, strin
     child.once('error', reject)
     child.once('close', (code) => resolve({ code, output }))
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function settings(): Promise<Record<string, string>> {

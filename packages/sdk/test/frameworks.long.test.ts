@@ -1,7 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +10,7 @@ import { findChromium } from '../../server/test/browser/chromium.ts'
 import { newPerson, startChromium } from '../../server/test/browser/person.ts'
 import { npmEnvironment } from '../../server/test/harness/environment.ts'
 import { eventually, type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
+import { freePort } from '../../server/test/harness/service-process.ts'
 import { pack } from './packed.ts'
 
 const SAMPLES = fileURLToPath(new URL('../../../examples/frameworks/', import.meta.url))
@@ -90,14 +90,6 @@ async function start(
   return () => output
 }
 
-async function freePort(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return String(port)
-}
-
 /** The status of a delivery that is signed as the specification's section 6 says, without code of the SDK. */
 async function post(url: string, signedBody: string, secret: string, sentBody = signedBody): Promise<number> {
   const timestamp = String(Math.floor(Date.now() / 1000))
@@ -146,7 +138,7 @@ test('the Express and Fastify samples have valid types', () => run('tsc', ['-p',
 describe.each(Object.entries(RECEIVERS))('the receiver of %s', (name, commandOf) => {
   test('handles a real delivery once, and answers 400 to an altered one', async () => {
     const tenant = await service.newTenant()
-    const port = await freePort()
+    const port = String(await freePort())
     const url = `http://127.0.0.1:${port}/webhooks/halfkey`
     const webhook = (await tenant.post('/webhooks', { url, events: ['user.created'] })).body.data
     const [program, ...args] = commandOf(port)
@@ -188,7 +180,7 @@ describe('the page of React', () => {
       await run('tsc', ['-p', 'react'])
       await run('vite', ['build', 'react'], { VITE_HALFKEY_URL: service.url, VITE_HALFKEY_KEY: key })
       if (findChromium() === undefined) context.skip('there is no Chromium here')
-      const port = await freePort()
+      const port = String(await freePort())
       await start('vite', ['preview', 'react', '--host', '127.0.0.1', '--port', port, '--strictPort'], port, {})
       const browser = await startChromium()
       context.onTestFinished(() => browser.close())
