@@ -12,6 +12,9 @@ import { expectError } from '../harness/envelope.ts'
 import { call, eventually, newDatabase, type Service, startService, type Tenant } from '../harness/harness.ts'
 import { makeSoftHsm, NO_SOFTHSM, type SoftHsm } from '../harness/softhsm.ts'
 
+/** So often a transaction is found idle for a second before it counts as one that waits for a module. */
+const LOOKS = 5
+
 const partOf = (token: string, at: number) =>
   JSON.parse(Buffer.from(token.split('.')[at] as string, 'base64url').toString())
 
@@ -188,19 +191,22 @@ describe.skipIf(NO_SOFTHSM !== null)(
         )
         return row?.begun === 12 && row.renewed === 11
       })
+      // One that a busy process is slow to go on with is another one, or has moved, a few looks later.
+      let idle = new Map<string, number>()
       let looked = 0
       while (!isOver) {
         const open = await service.sql(
-          `select query from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'
-           and state_change < now() - interval '1 second'`,
+          `select pid, state_change::text, query from pg_stat_activity
+           where datname = current_database() and state like 'idle in transaction%' and state_change < now() - interval '1 second'`,
         )
-        expect(open).toEqual([])
+        idle = new Map(open.map((row) => JSON.stringify(row)).map((row) => [row, (idle.get(row) ?? 0) + 1]))
+        expect([...idle].filter(([, looks]) => looks >= LOOKS)).toEqual([])
         expect((await tenant.post('/users', {})).status).toBe(201)
         expect((await sessions(service, ada)).status).toBe(200)
         expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
         looked += 1
       }
-      expect(looked).toBeGreaterThan(3)
+      expect(looked).toBeGreaterThan(LOOKS)
       for (const answer of await all) {
         expectError(answer, 500, 'key_service_unavailable')
         expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)

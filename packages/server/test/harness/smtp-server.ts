@@ -1,5 +1,5 @@
 import { createServer, type Socket } from 'node:net'
-import { hurry } from './hurry.ts'
+import { eventually } from './harness.ts'
 
 /** An email as a mail server took it. */
 export interface ReceivedMail {
@@ -69,7 +69,6 @@ function parse(from: string, to: string[], raw: string): ReceivedMail {
 export async function startSmtpServer(): Promise<SmtpServer> {
   const received: ReceivedMail[] = []
   const given = new Set<ReceivedMail>()
-  const waiting = new Set<() => void>()
   const sockets = new Set<Socket>()
   let refusal: string | null = null
 
@@ -111,7 +110,6 @@ export async function startSmtpServer(): Promise<SmtpServer> {
           inData = false
           received.push(parse(from, to, text.replace(/^\.\./gm, '.')))
           say('250 taken')
-          for (const look of waiting) look()
         }
       }
     })
@@ -133,26 +131,12 @@ export async function startSmtpServer(): Promise<SmtpServer> {
       refusal = answer
     },
     next(address) {
-      return new Promise((resolve, reject) => {
-        const hurrying = setInterval(hurry, 100)
-        const timer = setTimeout(() => {
-          clearInterval(hurrying)
-          waiting.delete(look)
-          reject(new Error(`no email to ${address}; got ${received.map(({ to }) => to.join()).join(' ')}`))
-        }, 30_000)
-        const look = () => {
-          const found = received.find(
-            (mail) => !given.has(mail) && mail.to.some((one) => one.toLowerCase() === address.toLowerCase()),
-          )
-          if (found === undefined) return
-          given.add(found)
-          clearTimeout(timer)
-          clearInterval(hurrying)
-          waiting.delete(look)
-          resolve(found)
-        }
-        waiting.add(look)
-        look()
+      return eventually(`an email to ${address}`, async () => {
+        const isNext = (mail: ReceivedMail) =>
+          !given.has(mail) && mail.to.some((one) => one.toLowerCase() === address.toLowerCase())
+        const found = received.find(isNext)
+        if (found !== undefined) given.add(found)
+        return found
       })
     },
     async close() {
