@@ -1,3 +1,4 @@
+import { lockName } from '../../platform/concurrency/named-lock.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { createJob, type Job, type JobStep, lockOpenJob, stepJob, widenJob } from '../../platform/events/jobs.ts'
@@ -54,12 +55,11 @@ export async function recoverDeadLetters(deps: Deps, call: Call, id: string, sin
   const sinceId = firstIdSince(deps, 'since', since)
   return deps.db.tx(async (tx) => {
     const { id: webhookId } = await findOwnWebhook(tx, caller, id)
-    const lockOpen = () => lockOpenJob(tx, caller.tenantId, JOB, { webhookId })
-    // The job is locked before the webhook, as by its steps. The webhook's lock serializes calls that find no job.
-    const known = await lockOpen()
+    await lockName(tx, `${JOB} ${webhookId}`)
+    // The job before the webhook, as by its steps.
+    const open = await lockOpenJob(tx, caller.tenantId, JOB, { webhookId })
     const webhook = await findOwnWebhook(tx, caller, id, true)
     if (webhook.status === 'disabled') throw fail('webhook_disabled')
-    const open = known ?? (await lockOpen())
     const openFromId = (open?.state as Recovery | undefined)?.fromId ?? sinceId
     const fromId = openFromId < sinceId ? openFromId : sinceId
     const range = { afterId: fromId, untilId: idAfterNow(deps) }

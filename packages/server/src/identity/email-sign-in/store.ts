@@ -1,3 +1,4 @@
+import { lockName } from '../../platform/concurrency/named-lock.ts'
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
 import { insertion, update } from '../../platform/db/rows.ts'
@@ -34,10 +35,6 @@ export interface Address {
   appId: Id<'app'>
   key: string
   userId: Id<'usr'> | null
-}
-
-async function lockName(tx: Db, name: string): Promise<void> {
-  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
 }
 
 /**

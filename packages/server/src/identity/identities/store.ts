@@ -1,3 +1,4 @@
+import { lockName } from '../../platform/concurrency/named-lock.ts'
 import { type Db, sql } from '../../platform/db/db.ts'
 import { readRecordPage } from '../../platform/db/page.ts'
 import { insertion, wire } from '../../platform/db/rows.ts'
@@ -88,8 +89,7 @@ export async function findKnown(db: Db, account: Account): Promise<Known | undef
 
 /** Locks an account, which may be nobody's yet, until the transaction ends. */
 export async function lockAccount(tx: Db, { provider, tenantId, appId, issuer, subject }: Account): Promise<void> {
-  const name = JSON.stringify([provider, tenantId, appId, issuer, subject])
-  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
+  await lockName(tx, JSON.stringify([provider, tenantId, appId, issuer, subject]))
 }
 
 /** Links an account to a user. */

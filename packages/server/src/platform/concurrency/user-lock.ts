@@ -1,5 +1,6 @@
 import { type Db, type Sql, sql } from '../db/db.ts'
 import type { Id } from '../ids.ts'
+import { lockName } from './named-lock.ts'
 
 /*
  * Who acts for a user locks the user's and the wallet's row in share, and several may at once. PostgreSQL lets more of
@@ -13,6 +14,4 @@ export function sharedActLock(userId: Sql): Sql {
 }
 
 /** Waits for those who act for a user and keeps further ones out, until the transaction ends. Before their rows are locked. */
-export async function lockOutActs(tx: Db, userId: Id<'usr'>): Promise<void> {
-  await tx.run(sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 0))`)
-}
+export const lockOutActs = (tx: Db, userId: Id<'usr'>): Promise<void> => lockName(tx, userId)
