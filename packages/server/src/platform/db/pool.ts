@@ -166,25 +166,28 @@ function openPool(options: DatabaseOptions) {
   const { log, connection, acquireTimeoutMs = ACQUIRE_TIMEOUT_MS } = options
   const { servers } = connection
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost')
-  /** The server and the age of each connection. */
-  const opened = new Map<pg.ClientBase, { url: string | undefined; at: number }>()
+  /** Every connection, from its first packet on: to a server that hangs, it may be opened in vain. */
+  const clients = new Set<ServerClient>()
+  const openedAt = new Map<pg.ClientBase, number>()
   let distrusted = Number.NEGATIVE_INFINITY
   class ServerClient extends pg.Client {
     readonly url = servers?.current()
     constructor(config: pg.ClientConfig) {
       super(servers === undefined ? config : { ...config, connectionString: servers.current() })
+      clients.add(this)
+      this.once('end', () => clients.delete(this))
     }
   }
   const pool = new pg.Pool({ ...poolConfig(options), Client: ServerClient as never })
   pool.on('error', onError)
   pool.on('connect', (client) => {
-    opened.set(client, { url: (client as unknown as ServerClient).url, at: performance.now() })
+    openedAt.set(client, performance.now())
     // A checked-out client whose connection breaks emits 'error' on itself; without a listener the process would end.
     client.on('error', onError)
   })
-  pool.on('remove', (client) => void opened.delete(client))
+  pool.on('remove', (client) => void openedAt.delete(client))
   const unwatch = servers?.watch((url) => {
-    for (const [client, each] of opened) if (each.url === url) (client as pg.Client).connection.stream.destroy()
+    for (const client of clients) if (client.url === url) client.connection.stream.destroy()
   })
 
   /** Of several servers, the one that takes writes is looked for as long as a request may wait. */
@@ -206,7 +209,7 @@ function openPool(options: DatabaseOptions) {
     async take(): Promise<pg.PoolClient> {
       for (;;) {
         const client = await connect()
-        if ((opened.get(client)?.at ?? 0) >= distrusted) return client
+        if ((openedAt.get(client) ?? 0) >= distrusted) return client
         client.release(true)
       }
     },

@@ -117,16 +117,23 @@ export function createServers(urls: readonly string[]): Servers {
     return finding
   }
 
-  /** Asks the current server over a connection that stays. When it does not answer, another may have taken its place. */
+  /**
+   * Asks the current server over a connection that stays. When it does not answer, another may have taken its place: then all
+   * are asked at once, because the current one may be waited for in vain.
+   */
   async function check(): Promise<void> {
-    try {
-      watched ??= await open(current)
-      await requireWritable(watched)
-    } catch {
-      if (watched !== undefined) close(watched)
-      watched = undefined
-      await find().catch(() => {})
+    if (watched !== undefined) {
+      const answers = await requireWritable(watched).then(
+        () => true,
+        () => false,
+      )
+      if (answers) return
+      close(watched)
     }
+    watched = undefined
+    watched = await find()
+      .then(open)
+      .catch(() => undefined)
   }
 
   function turn(): void {
