@@ -1,10 +1,11 @@
-// npm run bench -- accounts|analytics|api|audit|delivery|execute|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|analytics|api|audit|delivery|execute|faults|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { accounts } from './accounts.ts'
 import { analytics } from './analytics.ts'
 import { api } from './api.ts'
 import { audit } from './audit.ts'
 import { delivery } from './delivery.ts'
 import { execute } from './execute.ts'
+import { faults } from './faults.ts'
 import { keys } from './keys.ts'
 import { lists } from './lists.ts'
 import { markdown, type Row, step } from './report.ts'
@@ -25,6 +26,7 @@ const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => P
   audit,
   delivery,
   execute,
+  faults,
   keys,
   lists,
   'sign-in': signIn,

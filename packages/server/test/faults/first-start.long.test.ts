@@ -6,7 +6,6 @@ import { newApiKey } from '../../src/platform/security/api-key.ts'
 import { call, eventually, newDatabase } from '../harness/harness.ts'
 import { DataFolder, freePort, killAll, query, ServiceProcess, startProcess } from '../harness/service-process.ts'
 
-const START_MS = 40_000
 const EX_CONFIG = 78
 const TEST_MS = 90_000
 
@@ -31,11 +30,10 @@ describe('a first start in an empty folder', { timeout: TEST_MS }, () => {
       'readiness',
       async () => {
         const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
-        return response?.status === 200 && { tookMs: performance.now() - service.startedAt, stdout: service.stdout }
+        return response?.status === 200 && { stdout: service.stdout }
       },
       60_000,
     )
-    expect(firstReady.tookMs).toBeLessThan(START_MS)
     expect(firstReady.stdout).toContain(`export HALFKEY_KEY=${service.key}\n`)
     await service.ready()
     expect(occurrences(service.stdout, 'hk_sk_')).toBe(1)

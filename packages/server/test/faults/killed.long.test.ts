@@ -92,7 +92,7 @@ describe.concurrent('a process that ends without warning', () => {
       for (let round = 0; round < rounds; round++) {
         await load.more(60 + Math.floor(Math.random() * 60))
         // Killed while it holds something, in the air or just answered.
-        await eventually('a worker with leases', async () => (await leasesOf(sql, workers[0]!.id)) > 0, 30_000)
+        await eventually('a worker with leases', async () => (await leasesOf(sql, workers[0]!.id)) > 0)
         const victim = workers.shift()!
         await victim.process.kill()
         killedAt = performance.now()
@@ -129,7 +129,7 @@ describe.concurrent('a process that ends without warning', () => {
       // What arrives again is not answered yet: so the late outcomes meet leases that another worker holds.
       const withheld = withholdRepeats(receiver)
       const other = await apart.start('worker')
-      await eventually('sends of what the frozen worker held', async () => withheld.waiting() >= ENDPOINTS, 28_000)
+      await eventually('sends of what the frozen worker held', async () => withheld.waiting() >= ENDPOINTS)
       frozen.signal('SIGCONT')
       await eventually('its late outcomes', async () => /arrived after their lease/.test(frozen.stderr))
       withheld.answer()

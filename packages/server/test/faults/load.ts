@@ -3,8 +3,8 @@ import { type Answer, call, eventually } from '../harness/harness.ts'
 import type { Receiver } from '../harness/receiver.ts'
 
 const PAUSE_AFTER_FAILURE_MS = 20
-/** A dead worker's deliveries go out again after 15 s; then there must always be something going. */
-const QUIET_MS = 25_000
+/** A dead worker's deliveries go out again after 15 s; then there is always something going, or all is over. */
+const QUIET_MS = 60_000
 /** However much has piled up. */
 const DRAIN_MS = 600_000
 /** The type of the events that a load publishes itself, with ordering keys. */

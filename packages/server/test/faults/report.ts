@@ -24,6 +24,8 @@ export interface FaultRow {
   inFlight: number | null
   /** From the last fault until every acknowledged event had arrived; where the fault has an end of its own, from there until it served again. */
   recoveredMs: number | null
+  /** What that may be at most. Told beside it, and no condition: a test says nothing about the speed of its machine. */
+  limitMs?: number
 }
 
 /** Adds a row to the table that `npm run faults` prints. To be called before the expectations, so that it shows what failed too. */

@@ -22,6 +22,7 @@ const COLUMNS: [string, (row: FaultRow & { held: boolean }) => unknown][] = [
   ['out of order', (row) => row.outOfOrder],
   ['in flight at the fault', (row) => row.inFlight],
   ['recovered after ms', (row) => row.recoveredMs],
+  ['at most ms', (row) => row.limitMs],
   ['held', (row) => (row.held ? 'yes' : 'NO')],
 ]
 

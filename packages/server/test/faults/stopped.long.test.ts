@@ -8,20 +8,25 @@ import { expectOrder, subscribe, UserLoad, untilDelivered } from './load.ts'
 import { report } from './report.ts'
 
 const CONNECTIONS = 16
+/** A process that has not stopped by itself shortly before this ends with 1. */
 const STOP_MS = 10_000
+/** Leaves as much to the failing probes as to the rest of the stop. */
+const DRAIN = '4s'
 /** What a load balancer does: so many failed probes, and it sends nothing more. */
 const FAILED_PROBES = 3
 const PROBE_MS = 50
+/** How long a receiver then takes for an answer: the worker is at its own part of the stop before. */
+const ANSWER_MS = 1_500
 
 afterAll(killAll)
 
 const TEST_MS = 120_000
 
 it.concurrent(
-  'SIGTERM under keep-alive load: readiness fails first, no request fails, the process ends with 0 within 10 s',
+  'SIGTERM under keep-alive load: readiness fails first, no request fails, the process ends with 0',
   async (context: TestContext) => {
     const apart = await startApart(context)
-    const service = await apart.start('all', { HALFKEY_DRAIN: '4s' })
+    const service = await apart.start('all', { HALFKEY_DRAIN: DRAIN })
     const slow = await startReceiver((_, response) => setTimeout(() => response.writeHead(200).end(), 800))
     context.onTestFinished(() => slow.close())
     const webhook = await service.call(apart.key, 'POST', '/webhooks', {
@@ -82,6 +87,7 @@ it.concurrent(
       duplicates: null,
       inFlight: CONNECTIONS,
       recoveredMs: tookMs,
+      limitMs: STOP_MS,
     })
     expect(failures).toEqual([])
     expect(await tested).toMatchObject({ status: 200, body: { data: { status: 'succeeded' } } })
@@ -89,7 +95,6 @@ it.concurrent(
     expect(answeredWhileUnready).toBeGreaterThan(0)
     expect(rows[0]?.n).toBe(answered)
     expect(exit).toEqual({ code: 0, signal: null })
-    expect(tookMs).toBeLessThan(STOP_MS)
     await agent.close()
     expect(await apart.api.stop()).toEqual({ code: 0, signal: null })
   },
@@ -100,7 +105,14 @@ it.concurrent(
   'a graceful stop with a hundred deliveries in flight stores their outcomes: none is sent again',
   async (context: TestContext) => {
     const apart = await startApart(context, { HALFKEY_WEBHOOK_CONCURRENCY: '100' })
-    const receiver = await startReceiver((_, response) => setTimeout(() => response.writeHead(200).end(), 3_000))
+    // Nothing is answered before the stop has begun: so a hundred are in flight then, on a slow machine too.
+    const held: (() => void)[] = []
+    let isStopping = false
+    const receiver = await startReceiver((_, response) => {
+      const end = () => void setTimeout(() => response.writeHead(200).end(), ANSWER_MS)
+      if (isStopping) end()
+      else held.push(end)
+    })
     context.onTestFinished(() => receiver.close())
     const paths = await subscribe(apart.api.url, apart.key, receiver, 1, { ordered: true })
     const load = new UserLoad({ url: apart.api.url, key: apart.key }).start(6, 1)
@@ -109,7 +121,11 @@ it.concurrent(
     const worker = await apart.start('worker')
     await receiver.count('a hundred in flight', 100)
     const stoppedAt = performance.now()
-    expect(await worker.stop()).toEqual({ code: 0, signal: null })
+    const stopping = worker.stop()
+    await eventually('the stop has begun', async () => (await worker.readyz()) === null)
+    isStopping = true
+    for (const end of held) end()
+    expect(await stopping).toEqual({ code: 0, signal: null })
     const tookMs = Math.round(performance.now() - stoppedAt)
     const sent = receiver.received.length
     const [state] = await apart.sql<{ held: number; done: number; workers: number }>(
@@ -128,9 +144,9 @@ it.concurrent(
       outOfOrder: result.overtaking.length,
       inFlight: receiver.mostAtOnce(),
       recoveredMs: tookMs,
+      limitMs: STOP_MS,
     })
     expect(receiver.mostAtOnce()).toBe(100)
-    expect(tookMs).toBeLessThan(STOP_MS)
     // There was more to send, and what had been sent was settled.
     expect(sent).toBeLessThan(load.acknowledged.size)
     expect(state).toEqual({ held: 0, done: sent, workers: 0 })

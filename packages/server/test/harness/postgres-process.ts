@@ -22,6 +22,15 @@ import { ensureDatabase } from '../../src/platform/db/embedded/session.ts'
 import { eventually } from './harness.ts'
 import { freePort, query } from './service-process.ts'
 
+/** A backend may have ended by itself. */
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
 /** A postmaster as our child, on a port that stays the same. */
 export class PostgresProcess {
   readonly url: string
@@ -81,14 +90,21 @@ export class PostgresProcess {
     return made
   }
 
+  /** The process ids of the backends and of what else the postmaster has started. */
+  #children(): number[] {
+    const { pid } = this.#child ?? {}
+    if (pid === undefined) return []
+    const found = execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+    return found.split('\n').filter(Boolean).map(Number)
+  }
+
   /** The backends and the postmaster stop where they are, as if the machine were gone, or go on. */
   async freeze(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const { pid } = this.#child ?? {}
     if (pid === undefined) return
-    const children = execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
-      .split('\n')
-      .filter(Boolean)
-    for (const each of [pid, ...children.map(Number)]) process.kill(each, signal)
+    // First the postmaster: it begins no others then.
+    process.kill(pid, signal)
+    for (const each of this.#children()) signalIfThere(each, signal)
   }
 
   /** Starts it and waits until it takes connections. */
@@ -121,6 +137,14 @@ export class PostgresProcess {
     const gone = once(child, 'exit')
     child.kill(signal)
     await gone
+  }
+
+  /** `kill -9` of all of it, as if its machine were gone: a backend that has not noticed yet would still commit. */
+  async killWithBackends(): Promise<void> {
+    await this.freeze('SIGSTOP')
+    const children = this.#children()
+    await this.kill()
+    for (const pid of children) signalIfThere(pid, 'SIGKILL')
   }
 
   /** Ends one of the service's backends by the superuser's hand, chosen by chance. @returns how many were there */

@@ -58,11 +58,14 @@ const untilReplicaAnswers = () =>
 test('a list shows what was written before it was asked for, and the replica answers it', async () => {
   await untilReplicaAnswers()
   const before = await answered('replica')
-  for (let round = 0; round < 30; round += 1) {
+  // A replica that is late leaves a list to the primary: one on a busy machine is late often.
+  let rounds = 0
+  await eventually('thirty lists, of which the replica answers one', async () => {
     const created = await createUser()
     expect(await newestUser()).toBe(created)
-  }
-  expect(await answered('replica')).toBeGreaterThan(before)
+    rounds += 1
+    return rounds >= 30 && (await answered('replica')) > before
+  })
 })
 
 test('forty calls at once share a look at the primary, and each sees what was written before it', async () => {
