@@ -31,6 +31,14 @@ async function receiver(options: Parameters<typeof startReceiver>[0] = {}): Prom
   return started
 }
 
+/**
+ * For two that end in an order, seconds apart: a machine that stands still for so long says nothing, so it is tried again.
+ * @param isInOrder makes both, with names that no other round had
+ */
+async function unlessStill(isInOrder: (round: number) => Promise<boolean>): Promise<void> {
+  for (let round = 1; !(await isInOrder(round)); round += 1) expect(round, 'rounds without the order').toBeLessThan(5)
+}
+
 function post(egress: Egress, url: string, timeoutMs = 10_000) {
   return egress.post({ url, headers: { 'content-type': 'application/json' }, body: '{"a":1}', timeoutMs })
 }
@@ -420,22 +428,37 @@ describe('what a name resolves to', () => {
     const local = await receiver()
     dns.set('good.test', [{ type: 'A', address: '127.0.0.1' }])
     const egress = guard({ allow: ['127.0.0.0/8'] })
-    const hanging = Array.from({ length: 200 }, (_, n) => {
-      dns.set(`hang${n}.test`, 'silence')
-      return post(egress, `https://hang${n}.test/`, 4_000)
+    await unlessStill(async (round) => {
+      let settled = 0
+      const hanging = Array.from({ length: 200 }, (_, n) => {
+        dns.set(`hang${round}-${n}.test`, 'silence')
+        return post(egress, `https://hang${round}-${n}.test/`, 4_000).finally(() => {
+          settled += 1
+        })
+      })
+      expect(await post(egress, `http://good.test:${local.port}/`, 60_000)).toMatchObject({ ok: true })
+      const isFirst = settled === 0
+      expect(new Set((await Promise.all(hanging)).map(({ error }) => error))).toEqual(new Set(['timeout']))
+      return isFirst
     })
-    const good = await post(egress, `http://good.test:${local.port}/`)
-    expect(good).toMatchObject({ ok: true })
-    expect(good.durationMs).toBeLessThan(3_000)
-    expect(new Set((await Promise.all(hanging)).map(({ error }) => error))).toEqual(new Set(['timeout']))
   })
 
-  test('a name server that drops AAAA questions costs a second, not the send', async () => {
+  test('a name server that drops AAAA questions is not waited for as long as one that answers nothing', async () => {
     const local = await receiver()
-    dns.set('v4.test', ({ type }) => (type === 'A' ? [{ type: 'A', address: '127.0.0.1' }] : 'silence'))
-    const result = await post(guard({ allow: ['127.0.0.0/8'] }), `http://v4.test:${local.port}/`, 8_000)
-    expect(result).toMatchObject({ ok: true })
-    expect(result.durationMs).toBeLessThan(4_500)
+    const egress = guard({ allow: ['127.0.0.0/8'] })
+    await unlessStill(async (round) => {
+      const [half, silent] = [`v4-${round}.test`, `silent-${round}.test`]
+      dns.set(half, ({ type }) => (type === 'A' ? [{ type: 'A', address: '127.0.0.1' }] : 'silence'))
+      dns.set(silent, 'silence')
+      let isOver = false
+      const waiting = post(egress, `https://${silent}/`, 60_000).finally(() => {
+        isOver = true
+      })
+      expect(await post(egress, `http://${half}:${local.port}/`, 60_000)).toMatchObject({ ok: true })
+      const isFirst = !isOver
+      expect(await waiting).toMatchObject({ error: 'dns: timeout' })
+      return isFirst
+    })
   })
 
   test('SNI, certificate and Host follow the name, the connection follows the checked address', async () => {

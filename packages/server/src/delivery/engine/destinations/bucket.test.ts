@@ -108,8 +108,8 @@ describe.concurrent('an S3-compatible bucket', () => {
       const twice = retrying.filter(({ retryCount }) => retryCount === 2)
       return twice.length === 5 && twice.map(({ nextAttemptAt }) => Date.parse(nextAttemptAt))
     })
-    // By chance they would be up to six minutes apart.
-    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(2_000)
+    // By chance they would be up to six minutes apart, and all five within 30 s once in 4,000 times.
+    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(30_000)
   })
 
   test('a backlog goes in few objects of at most 64 events, and each event once', async () => {

@@ -5,7 +5,14 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { expectError } from '../../../../test/harness/envelope.ts'
-import { type Answer, call, eventually, type Service, startService } from '../../../../test/harness/harness.ts'
+import {
+  type Answer,
+  call,
+  eventually,
+  refillsNothing,
+  type Service,
+  startService,
+} from '../../../../test/harness/harness.ts'
 import { hasRedis, RedisProcess } from '../../../../test/harness/redis-process.ts'
 import { freePort } from '../../../../test/harness/service-process.ts'
 import { ConfigError, loadConfig } from '../../../config.ts'
@@ -78,19 +85,31 @@ const burst = (services: readonly Service[], key: string, address: string, count
   Promise.all(Array.from({ length: count }, (_, n) => probe(services[n % services.length] as Service, key, address)))
 
 const allowed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length
+/** How many calls come back to a bucket, at most, from now on until the returned function is called: one a second. */
+function refill(): () => number {
+  const startedAt = performance.now()
+  return () => Math.ceil((performance.now() - startedAt) / 1000)
+}
 const remaining = (answer: Answer) => Number(/;r=(\d+);/.exec(answer.headers.get('ratelimit') ?? '')?.[1])
+
+/** Does it again where a service gave Redis up meanwhile: a machine that stood still for so long says nothing about a limit. */
+async function whileShared<T>(services: readonly Service[], attempt: () => Promise<T>): Promise<T> {
+  for (;;) {
+    for (const service of services) await shared(service)
+    const before = await Promise.all(services.map(errors))
+    const made = await attempt()
+    if (isDeepStrictEqual(await Promise.all(services.map(errors)), before)) return made
+  }
+}
 
 /** So many of 100 calls pass at both services together: one burst, and what came back meanwhile. */
 async function expectOneBurst(services: readonly Service[], key: string): Promise<Answer[]> {
-  for (const service of services) await shared(service)
-  const before = await Promise.all(services.map(errors))
-  const startedAt = performance.now()
-  const answers = await burst(services, key, newAddress(), 100)
-  const isGivenUp = !isDeepStrictEqual(await Promise.all(services.map(errors)), before)
-  // A machine that stood still for longer than Redis is waited for says nothing about the limit.
-  if (isGivenUp) return expectOneBurst(services, key)
+  const { answers, refilled } = await whileShared(services, async () => {
+    const since = refill()
+    return { answers: await burst(services, key, newAddress(), 100), refilled: since }
+  })
   expect(allowed(answers)).toBeGreaterThanOrEqual(BURST)
-  expect(allowed(answers)).toBeLessThanOrEqual(BURST + Math.ceil((performance.now() - startedAt) / 1000))
+  expect(allowed(answers)).toBeLessThanOrEqual(BURST + refilled())
   for (const answer of answers) if (answer.status !== 200) expectError(answer, 429, 'rate_limited')
   return answers
 }
@@ -129,30 +148,35 @@ describe.skipIf(!hasRedis)('with a Redis', () => {
   test('a limit is over when Retry-After says so, at the other process too', async () => {
     const [one, other] = await pair((await newRedis()).url, { HALFKEY_RATE_LIMIT_PUBLISHABLE: '1/4' })
     const key = await publishable(one)
-    const address = newAddress()
-    expect(allowed(await burst([one], key, address, 30))).toBeLessThan(8)
-    expect(allowed(await burst([other], key, address, 30))).toBeLessThan(4)
+    const { address, both, refilled } = await whileShared([one, other], async () => {
+      const at = newAddress()
+      const since = refill()
+      const answers = [await burst([one], key, at, 30), await burst([other], key, at, 30)]
+      return { address: at, both: answers.flat(), refilled: since() }
+    })
+    expect(allowed(both)).toBeLessThanOrEqual(4 + refilled)
     await eventually('the end of the limit', async () => (await probe(other, key, address)).status === 200, 3_000)
   })
 
   test('the limits of sign-in and of an account are shared too', async () => {
     const [one, other] = await pair((await newRedis()).url, { HALFKEY_RATE_LIMIT_SIGN_IN: '1/500' })
-    const userId = await one.admin.userId()
-    const startedAt = performance.now()
-    const answers = await Promise.all(
-      Array.from({ length: 24 }, (_, n) =>
-        call([one, other][n % 2]?.url as string, 'POST', '/v1/mfa/verify', {
+    for (const each of [one, other])
+      for (const limit of ['rateLimitSignIn', 'rateLimitAccount'] as const) refillsNothing(each, limit)
+    const answers = await whileShared([one, other], async () => {
+      const user = await one.admin.post('/users', {})
+      const verify = (service: Service) =>
+        call(service.url, 'POST', '/v1/mfa/verify', {
           key: one.admin.key,
-          headers: { 'x-user-id': userId },
+          headers: { 'x-user-id': user.body.data.id },
           body: { challengeId: 'chl_none', code: '000000' },
-        }),
-      ),
-    )
-    const judged = answers.filter(({ body }) => body.code !== 'rate_limited')
-    expect(judged.length).toBeGreaterThanOrEqual(5)
-    expect(judged.length).toBeLessThanOrEqual(5 + Math.ceil((performance.now() - startedAt) / 1000))
+        })
+      return Promise.all(Array.from({ length: 24 }, (_, n) => verify(n % 2 === 0 ? one : other)))
+    })
+    expect(answers.filter(({ body }) => body.code !== 'rate_limited')).toHaveLength(5)
     const left = answers.map(({ headers }) => /"sign_in";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
-    expect(new Set(left.filter((each) => each !== undefined)).size).toBeGreaterThanOrEqual(judged.length - 1)
+    const told = left.filter((each) => each !== undefined)
+    expect(told.length).toBeGreaterThanOrEqual(5)
+    expect(new Set(told).size).toBe(told.length)
   })
 
   test('unknown routes, broken paths and refusals count, and come after the limit', async () => {
@@ -226,9 +250,10 @@ describe.skipIf(!hasRedis)('with a Redis', () => {
     const before = statuses.length
     await eventually('more load', async () => statuses.length > before + 100)
     // Alone: each has a burst of its own, and no more than that.
+    const refilled = refill()
     const answers = await burst([one, other], key, newAddress(), 4 * BURST)
     expect(allowed(answers)).toBeGreaterThanOrEqual(2 * BURST)
-    expect(allowed(answers)).toBeLessThan(2 * BURST + 20)
+    expect(allowed(answers)).toBeLessThanOrEqual(2 * (BURST + refilled()))
     await redis.start()
     await shared(one)
     await shared(other)
@@ -249,10 +274,12 @@ describe.skipIf(!hasRedis)('with a Redis', () => {
     const service = await newService({ REDIS_URL: redis.url })
     const key = await publishable(service)
     const address = newAddress()
-    await burst([service], key, address, BURST + 5)
+    const refilled = refill()
+    const before = await burst([service], key, address, BURST + 5)
     await redis.kill()
     await eventually('it is noticed', () => isAlone(service))
-    expect(allowed(await burst([service], key, address, BURST))).toBeLessThan(BURST / 2)
+    const after = await burst([service], key, address, BURST)
+    expect(allowed([...before, ...after])).toBeLessThanOrEqual(BURST + refilled())
   })
 
   test('frozen: nobody waits for it but those who were the first, and it is found again', async () => {
@@ -261,14 +288,15 @@ describe.skipIf(!hasRedis)('with a Redis', () => {
     const key = await publishable(one)
     redis.freeze()
     // All of these wait for it together, and are then counted here: one burst passes, as ever.
+    const refilled = refill()
     const first = await burst([one], key, newAddress(), 100)
     expect(allowed(first)).toBeGreaterThanOrEqual(BURST)
-    expect(allowed(first)).toBeLessThanOrEqual(BURST + 5)
+    expect(allowed(first)).toBeLessThanOrEqual(BURST + refilled())
     expect(await isAlone(one)).toBe(true)
     const failed = await errors(one)
     for (let n = 0; n < 100; n += 1) expect((await probe(one, key, newAddress())).status).toBe(200)
-    // None of these asked Redis: what failed meanwhile are looks in the background.
-    expect((await errors(one)) - failed).toBeLessThan(10)
+    // None of these asked Redis, or each would have failed: what failed meanwhile are looks in the background.
+    expect((await errors(one)) - failed).toBeLessThan(50)
     expect(await isAlone(one)).toBe(true)
     redis.thaw()
     await probe(other, key, newAddress())
@@ -412,9 +440,10 @@ test.each(NO_REDIS)('what %s at the start is no Redis, and stops nothing', async
   const service = await newService({ REDIS_URL: await impostor(greet) })
   expect(await isAlone(service)).toBe(true)
   const key = await publishable(service)
+  const refilled = refill()
   const answers = await burst([service], key, newAddress(), 2 * BURST)
   expect(allowed(answers)).toBeGreaterThanOrEqual(BURST)
-  expect(allowed(answers)).toBeLessThan(BURST + 10)
+  expect(allowed(answers)).toBeLessThanOrEqual(BURST + refilled())
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
 })
 

@@ -101,9 +101,9 @@ describe.skipIf(NO_SOFTHSM !== null)(
       const sign = () => first?.sign(payload) as Promise<Buffer>
       for (const pid of signing()) process.kill(pid, 'SIGSTOP')
       expect(await Promise.all([refusal(sign()), refusal(sign())])).toEqual(['unavailable', 'unavailable'])
-      const begun = performance.now()
-      expect(await refusal(sign())).toBe('unavailable')
-      expect(performance.now() - begun).toBeLessThan(1_000)
+      // Refused without asking: no process is begun for it.
+      await expect(sign()).rejects.toThrow('it did not answer shortly before')
+      await vi.waitFor(() => expect(signing()).toEqual([]), { timeout: 20_000, interval: 50 })
       await vi.waitFor(sign, { timeout: 20_000, interval: 200 })
     })
 
@@ -114,7 +114,7 @@ describe.skipIf(NO_SOFTHSM !== null)(
         `const { PKCS11 } = require(${JSON.stringify(createRequire(import.meta.url).resolve('pkcs11js'))})
          const { C_Sign } = PKCS11.prototype
          PKCS11.prototype.C_Sign = function (...given) {
-           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30)
+           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
            return C_Sign.apply(this, given)
          }`,
       )
@@ -123,8 +123,8 @@ describe.skipIf(NO_SOFTHSM !== null)(
       try {
         const first = await open('first').first('token')
         const begun = performance.now()
-        const signed = await Promise.all(Array.from({ length: 200 }, () => first?.sign(payload)))
-        expect(signed).toHaveLength(200)
+        const signed = await Promise.all(Array.from({ length: 11 }, () => first?.sign(payload)))
+        expect(signed).toHaveLength(11)
         // The last one had waited longer than the module may take for one.
         expect(performance.now() - begun).toBeGreaterThan(5_000)
       } finally {
