@@ -121,7 +121,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByLabel('Audiences of ID tokens').fill('https://ledger.example.com')
   await page.getByLabel('Claims of ID tokens').fill('plan\nemail')
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText(/^Line 2: .*a meaning in OpenID Connect/).waitFor()
+  await page.getByText(/^Line 2: This claim has a meaning of its own/).waitFor()
   await page.getByLabel('Claims of ID tokens').fill('plan')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).first().waitFor()

@@ -134,7 +134,8 @@ const told = ({ moves }: Pick<Tried, 'moves'>) =>
 
 test('every table has a row to change, and those that say who may do what have genuine ones', () => {
   for (const table of planted) expect([...kinds.keys()]).not.toContain(table)
-  expect(planted.length).toBeLessThan(12)
+  // The others are what a real service writes.
+  expect(planted.length).toBeLessThan(database.tables.length / 6)
 })
 
 test('nothing changed, nothing is open and nothing is found', async () => {
