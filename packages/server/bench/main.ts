@@ -1,9 +1,10 @@
-// npm run bench -- accounts|analytics|api|audit|delivery|execute|faults|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|analytics|api|audit|delivery|events|execute|faults|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { accounts } from './accounts.ts'
 import { analytics } from './analytics.ts'
 import { api } from './api.ts'
 import { audit } from './audit.ts'
 import { delivery } from './delivery.ts'
+import { events } from './events.ts'
 import { execute } from './execute.ts'
 import { faults } from './faults.ts'
 import { keys } from './keys.ts'
@@ -25,6 +26,7 @@ const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => P
   api,
   audit,
   delivery,
+  events,
   execute,
   faults,
   keys,

@@ -12,12 +12,13 @@ export interface Load {
   warmUpMs: number
   forMs: number
   /**
-   * GET of these paths in turn, or POST: of a new user each time, of these bodies, each once, or of the refresh token
-   * that the connection's last answer held.
+   * GET of these paths in turn, or POST: of a new user each time, of these bodies, each once, of the same body each time, or of
+   * the refresh token that the connection's last answer held.
    */
   paths?: string[]
   post?: { path: string; tag: string }
   bodies?: { path: string; list: string[] }
+  same?: { path: string; body: string }
   refresh?: { path: string; tokens: string[] }
   /** Or each connection's own chain of transfers: the next spends what the last left. */
   chains?: { path: string; token: string; contractId: string; receiver: string }[]
@@ -58,6 +59,7 @@ function nextRequest(load: Load, connection: number, lastAnswer: string): string
     const body = load.bodies.list.pop()
     return body === undefined ? null : post(load.bodies.path, body)
   }
+  if (load.same !== undefined) return post(load.same.path, load.same.body)
   if (load.refresh !== undefined) {
     const token = /"refreshToken":"([^"]+)"/.exec(lastAnswer)?.[1] ?? load.refresh.tokens[connection]
     return post(load.refresh.path, `{"refreshToken":"${token}"}`)
