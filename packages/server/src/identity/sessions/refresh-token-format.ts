@@ -9,6 +9,11 @@ export interface RefreshClaims {
   generation: number
 }
 
+/** The claims of a token that was read, and the signing key that it was made by. */
+export interface ReadRefreshToken extends RefreshClaims {
+  keyId: string
+}
+
 const PREFIX = 'hk_rt_'
 const FORM = /^hk_rt_([A-Za-z0-9_-]{16})\.(ses_[0-9a-z]{26})\.(\d{1,9})\.([A-Za-z0-9_-]{43})$/
 
@@ -27,7 +32,7 @@ export async function newRefreshToken(deps: Deps, { sessionId, generation }: Ref
 }
 
 /** The claims of a refresh token. Null if this service did not create the token. */
-export async function readRefreshToken(deps: Deps, token: string): Promise<RefreshClaims | null> {
+export async function readRefreshToken(deps: Deps, token: string): Promise<ReadRefreshToken | null> {
   const [, keyId, sessionId, digits, tag] = FORM.exec(token) ?? []
   if (keyId === undefined || sessionId === undefined || tag === undefined || !isId('ses', sessionId)) return null
   const key = await deps.signingKeys.find(keyId)
@@ -37,5 +42,5 @@ export async function readRefreshToken(deps: Deps, token: string): Promise<Refre
   const given = Buffer.from(tag, 'base64url')
   // Several texts decode to the same bytes; only the canonical one is valid.
   if (given.toString('base64url') !== tag || !equalSecrets(made, given)) return null
-  return { sessionId, generation }
+  return { sessionId, generation, keyId }
 }

@@ -39,12 +39,22 @@ export async function refresh(deps: Deps, call: Call, refreshToken: string): Pro
   const { caller } = call
   const claims = await readRefreshToken(deps, refreshToken)
   if (claims === null) throw fail('session_invalid')
-  const { sessionId, generation } = claims
+  const { sessionId, generation, keyId } = claims
   const row = await store.advanceSession(deps.db, caller.tenantId, sessionId, caller.appId, generation, deps.now())
-  return row === undefined
-    ? refreshOutOfTurn(deps, call, sessionId, generation)
-    : tokensOf(deps, row, row.access_seconds)
+  const tokens =
+    row === undefined
+      ? await refreshOutOfTurn(deps, call, sessionId, generation)
+      : await tokensOf(deps, row, row.access_seconds)
+  if (!(await stillCounts(deps, keyId))) throw fail('session_invalid')
+  return tokens
 }
+
+/**
+ * Whether a signing key was not revoked while tokens were made for what it stands for. Its successor may have signed them: they would
+ * outlive it.
+ */
+export const stillCounts = async ({ signingKeys }: Pick<Deps, 'signingKeys'>, keyId: string): Promise<boolean> =>
+  (await signingKeys.find(keyId)) !== undefined
 
 /** Gives an active session new tokens, which replace the earlier ones. Undefined if the session has ended. */
 export async function renewSession(

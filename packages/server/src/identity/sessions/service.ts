@@ -6,7 +6,7 @@ import type { ListSessions, Session } from './schema.ts'
 import * as store from './store.ts'
 
 export { endSession, endSessionsOf, logOut, revokeSessions } from './end.ts'
-export { refresh, renewSession } from './refresh.ts'
+export { refresh, renewSession, stillCounts } from './refresh.ts'
 export { confirmSession, type SignIn, startSession, startSessionWith } from './start.ts'
 export {
   type ProvenSession,

@@ -4,7 +4,7 @@ import { failures, invalid } from '../../platform/http/errors.ts'
 import type { Call, UserCall } from '../../platform/http/route.ts'
 import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
-import { renewSession, requireRecentSignIn, revokeSessions } from '../sessions/service.ts'
+import { renewSession, requireRecentSignIn, revokeSessions, stillCounts } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
 import { findUserRecord } from '../users/service.ts'
 import type { CreateCode, Exchange, SignInCode } from './schema.ts'
@@ -21,6 +21,8 @@ export const SIGN_IN_ERRORS = {
 const fail = failures(SIGN_IN_ERRORS)
 
 const CODE_MS = 60_000
+/** Random, and the id of the key that signed when it was made. Earlier releases made codes without the id. */
+const CODE = /^hk_sc_[\w-]{43}([\w-]{16})$/
 
 /**
  * Creates the one-time code with which the hosted page hands its session over to the app. It is bound to the app, the
@@ -52,7 +54,8 @@ export async function createCode(
  * at another place than the hosted page. The redirect is checked.
  */
 export async function handOver(deps: Deps, session: Omit<store.CodeRow, 'hash' | 'expires_at' | 'used_at' | 'mac'>) {
-  const code = `hk_sc_${randomBytes(32).toString('base64url')}`
+  const { id: keyId } = await deps.signingKeys.current()
+  const code = `hk_sc_${randomBytes(32).toString('base64url')}${keyId}`
   const expiresAt = new Date(deps.now().getTime() + CODE_MS)
   await store.insertCode(deps.db, { ...session, hash: sha256(code), expires_at: expiresAt })
   return { code, expiresAt: expiresAt.toISOString() }
@@ -64,7 +67,8 @@ const isAnswered = (row: store.CodeRow, input: Exchange) =>
 
 /**
  * Exchanges a code for its session with new tokens. The page's tokens stop working. If a code is used twice, the session
- * ends: one of the two uses was not the app's. @throws code_invalid, code_expired
+ * ends: one of the two uses was not the app's. A code ends with the signing key of its time: somebody who had stolen that one could
+ * have made it. @throws code_invalid, code_expired
  */
 export async function exchange(deps: Deps, call: Call, input: Exchange): Promise<SignedIn> {
   const { tenantId } = call.caller
@@ -86,6 +90,8 @@ export async function exchange(deps: Deps, call: Call, input: Exchange): Promise
     const { tokens, userId, isNewUser } = renewed
     const user = await findUserRecord(inTx, tenantId, userId)
     if (user === undefined) throw fail('session_revoked')
+    const keyId = CODE.exec(input.code)?.[1]
+    if (keyId !== undefined && !(await stillCounts(deps, keyId))) throw fail('code_invalid')
     return { user, isNewUser, ...tokens }
   })
 }

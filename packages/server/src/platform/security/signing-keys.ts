@@ -8,7 +8,7 @@ import {
   sign,
 } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createPoller, singleFlight } from '../concurrency/poll.ts'
+import { createPoller } from '../concurrency/poll.ts'
 import { type Db, sql } from '../db/db.ts'
 import { change, insertion } from '../db/rows.ts'
 import { recordForInstallation } from '../events/audit-only-entries.ts'
@@ -66,6 +66,7 @@ const RETIRE_MS = 3_600_000 + 5 * 60_000
 const POLL_MS = 500
 /** How long a read is trusted: a revoked key is refused everywhere within a second. */
 const TRUST_MS = 900
+const REFUSED_MS = 1_000
 /** Unknown ids are looked up at most this often: forged tokens must not cause queries. Whoever names one waits that long at most. */
 const MISS_MS = 50
 const LOCK = 4_812_570_350
@@ -126,7 +127,8 @@ export interface Rotation {
 
 /**
  * Makes a new signing key. The ones before it stay published, and their access tokens valid, until the last of them has
- * expired; refresh tokens go on. With `revoke` nothing that they signed counts any more: everybody signs in again. Where
+ * expired; refresh tokens go on. With `revoke` nothing that they signed counts any more: everybody signs in again. It returns
+ * once no process believes them: what was made by their tokens until then can be ended after it. Where
  * HALFKEY_SIGNERS names a key for tokens, it is that one, unless `local`.
  * @throws KeyServiceError
  */
@@ -138,7 +140,7 @@ export async function rotateSigningKey(
   const remote = options.local ? null : await newRemoteKey(signers, 'token')
   const made = await newRow(keys, at, remote)
   const retiresAt = new Date(at.getTime() + RETIRE_MS)
-  return db.tx(async (tx) => {
+  const rotation = await db.tx(async (tx) => {
     await tx.run(sql`select pg_advisory_xact_lock(${LOCK}::bigint)`)
     const previous = await readToEnd<KeyRow>(
       tx,
@@ -163,6 +165,8 @@ export async function rotateSigningKey(
       remote: made.remote_public_key,
     }
   })
+  if (options.revoke) await pause(REFUSED_MS)
+  return rotation
 }
 
 /** The keys that are not revoked, the newest first. One that somebody else wrote is reported and does not count. */
@@ -199,10 +203,10 @@ export function createSigningKeys(options: {
   const opened = new Map<string, Omit<SigningKey, 'retiresAtMs'>>()
   let trustedUntil = 0
   let searchedAt = Number.NEGATIVE_INFINITY
+  /** There is one at a time, so that none undoes what a later one has found, and a slow database gets no heap of them. */
+  let reading: Promise<void> | undefined
   /** A search that has not begun to read. */
   let upcoming: Promise<void> | undefined
-  /** When the reading that `known` is from began. */
-  let knownSince = Number.NEGATIVE_INFINITY
 
   async function openPair({ id, private_key_sealed: sealedKey, remote_public_key: outside }: KeyRow) {
     if (sealedKey === null) {
@@ -238,15 +242,16 @@ export function createSigningKeys(options: {
       await ensureKey(db, keys, signers, now())
       return read()
     }
-    const found = await Promise.all(rows.map(openRow))
-    // A search may have begun later and ended before.
-    if (startedAt < knownSince) return
-    known = found
-    knownSince = startedAt
+    known = await Promise.all(rows.map(openRow))
     trustedUntil = startedAt + TRUST_MS
   }
 
-  const refresh = singleFlight(read)
+  const refresh = () => {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
   const fresh = async () => {
     if (performance.now() >= trustedUntil) await refresh()
   }
@@ -258,9 +263,10 @@ export function createSigningKeys(options: {
   function search(): Promise<void> {
     upcoming ??= (async () => {
       await pause(Math.max(0, searchedAt + MISS_MS - performance.now()))
+      while (reading !== undefined) await reading.catch(() => {})
       upcoming = undefined
       searchedAt = performance.now()
-      await read()
+      await refresh()
     })()
     return upcoming
   }
