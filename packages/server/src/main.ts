@@ -20,7 +20,7 @@ const EX_FAILURE = 1
 const STOP_MS = 9_500
 const SAME_SIGNAL_MS = 500
 /** By how much the heap may grow, in percent, before it is looked through again. By itself, V8 waits for several times what is in use. */
-const HEAP_GROWTH = 25
+const HEAP_GROWTH = 50
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
 const complain = (text: string) => process.stderr.write(`${text}\n`)
