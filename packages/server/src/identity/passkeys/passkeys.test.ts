@@ -177,6 +177,8 @@ describe('removing', () => {
       const removed = app.send('DELETE', `/auth/passkeys/${ids[1].id}`, undefined, headers)
       const statuses = (await Promise.all([...logins, removed])).map(({ status }) => status)
       for (const status of statuses) expect([200, 401]).toContain(status)
+      const shown = 'select 1 from sessions where tenant_id = $1 and passkey_at is not null'
+      expect(await service.sql(shown, [app.tenant.tenantId]), 'no sign-in overtook the removal').toEqual([])
     }
   })
 

@@ -1,3 +1,4 @@
+import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   type Authenticator,
@@ -56,6 +57,13 @@ async function answerOf(person: Person, authenticator: Authenticator) {
 const prove = (person: Person, body: object): Promise<Answer> =>
   person.post('/auth/passkey/prove', body, { headers: { origin: ORIGIN } })
 
+/** The tokens that the session has next. */
+async function refreshed(person: Person): Promise<Person> {
+  const answer = await person.post('/auth/refresh', { refreshToken: person.refreshToken })
+  expect(answer.status, answer.text).toBe(200)
+  return answer.body.data
+}
+
 const link = async (person: Person) => person.post('/auth/identities', linkBody(await issuer.token()))
 
 test('a passkey that is shown opens a weak session, this one and no other, also after a refresh', async () => {
@@ -106,6 +114,45 @@ test('an answer counts once, of many at once too, and not as a sign-in besides',
   expect(answers.filter(({ status }) => status === 200).length).toBe(1)
   for (const one of answers.filter(({ status }) => status !== 200)) expectError(one, 410, 'challenge_expired')
   expectError(await loginVerify(browser(weak), answer.challengeId, answer.credential), 410, 'challenge_expired')
+})
+
+test('a removed passkey is shown no more: by no session of its user, and every one of other users', async () => {
+  const { weak, authenticator, sub } = await account()
+  const other = await account()
+  const second = newAuthenticator()
+  const proven = async (person: Person, by: Authenticator) => {
+    const answer = await prove(person, await answerOf(person, by))
+    expect(answer.status, answer.text).toBe(200)
+    return personOf(service.url, person.key, person, { ...person, ...answer.body.data })
+  }
+  const [ada, bob] = [await proven(weak, authenticator), await proven(other.weak, other.authenticator)]
+  const added = await register(browser(ada), {}, { authenticator: second, headers: ada.bearer })
+  expect(added.status, added.text).toBe(200)
+  const strong = personOf(service.url, ada.key, { userId: ada.userId, appId: ada.appId }, added.body.data)
+  const elsewhere = await weakSession(service, tenant, issuer, sub)
+  await proven(elsewhere, second)
+  const amr = async (person: Person) => decodeJwt((await refreshed(person)).accessToken).amr
+  expect((await strong.post('/auth/id-token')).status).toBe(200)
+
+  const { data } = (await strong.get('/auth/passkeys')).body
+  const removed = await strong.delete(`/auth/passkeys/${data[1].id}`)
+  expect(removed.status, removed.text).toBe(200)
+  for (const session of [ada, elsewhere]) {
+    expectError(await link(session), 403, 'stronger_sign_in_required')
+    expectError(await session.post('/auth/id-token'), 403, 'stronger_sign_in_required')
+    expect(await amr(session)).toEqual(['exchange'])
+  }
+  // Nor does the one that removed it say which passkey it began with.
+  expectError(await strong.post('/auth/id-token'), 403, 'stronger_sign_in_required')
+  expect(await amr(strong)).toEqual([])
+  const { data: shown } = (await strong.get('/auth/sessions')).body
+  for (const { methods } of shown) for (const method of methods) expect(['hwk', 'user']).not.toContain(method)
+  expect((await link(bob)).status).toBe(201)
+  expect(await amr(bob)).toEqual(['exchange', 'hwk', 'user'])
+  // The one that is left opens them again.
+  expect((await link(await proven(elsewhere, second))).status).toBe(201)
+  expect((await (await proven(strong, second)).post('/auth/id-token')).status).toBe(200)
+  expectError(await prove(ada, await answerOf(ada, authenticator)), 401, 'assertion_invalid')
 })
 
 test('another user’s passkey, another app’s challenge and a spoilt answer prove nothing', async () => {

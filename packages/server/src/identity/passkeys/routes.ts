@@ -136,7 +136,7 @@ export const passkeyRoutes: Route[] = [
     {
       summary: "Remove one of the current user's passkeys",
       description:
-        'Needs a recent sign-in or second factor. You cannot remove the last passkey of a user who has no messenger account, nor a passkey that is the only wrap of a key share. Other wraps of the passkey are deleted with it. Emits `passkey.removed`.',
+        'Needs a recent sign-in or second factor. You cannot remove the last passkey of a user who has no messenger account, nor a passkey that is the only wrap of a key share. Other wraps of the passkey are deleted with it. No session of the user counts as having shown a passkey any more, until it shows one again. Emits `passkey.removed`.',
       callers: currentUser(),
       params: IdParam,
       reply: one(Passkey),

@@ -9,7 +9,7 @@ import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
 import { requireOtherWayIn } from '../identities/service.ts'
-import { ownUser, requireStepUp } from '../sessions/service.ts'
+import { forgetPasskeys, ownUser, requireStepUp } from '../sessions/service.ts'
 import { fail } from './errors.ts'
 import type { ListPasskeys, LoginVerify, Passkey, RenamePasskey } from './schema.ts'
 import * as store from './store.ts'
@@ -65,7 +65,8 @@ export async function renamePasskey(deps: Deps, call: UserCall, id: string, inpu
 
 /**
  * Removes one of the current user's passkeys and returns its final state. The last passkey stays unless the user has an
- * identity that signs them in: they could never sign in again. A passkey that is the only wrap of a key share stays too.
+ * identity that signs them in: they could never sign in again. A passkey that is the only wrap of a key share stays too. No
+ * session of the user counts as having shown a passkey any more, this one included.
  * @throws not_found, last_sign_in_method, share_would_be_lost, and the errors of `requireStepUp`
  */
 export async function removePasskey(deps: Deps, call: UserCall, id: string): Promise<Passkey> {
@@ -83,6 +84,7 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
       credentialId: row.credential_id,
     })
     await store.deletePasskey(tx, row)
+    await forgetPasskeys(tx, caller.tenantId, user.id)
     await publish(tx, deps, eventOf(row, 'passkey.removed', { passkeyId: row.id, userId: user.id }, call))
     return store.toPasskey(row)
   })

@@ -20,7 +20,7 @@ export {
   requireUpheld,
   requireVerification,
 } from './step-up.ts'
-export { FACTOR_METHODS, forgetVerifications } from './step-up-store.ts'
+export { FACTOR_METHODS, forgetPasskeys, forgetVerifications, PASSKEY_METHODS } from './step-up-store.ts'
 export { deleteOldSessions, type ExtraWrites } from './store.ts'
 
 /** What a session says about how its user signed in. */

@@ -69,6 +69,8 @@ export async function lockSessionForShare(tx: Db, tenantId: Id<'ten'>, id: Id<'s
 
 /** What a verified second factor adds to `amr` (RFC 8176). */
 export const FACTOR_METHODS: ReadonlySet<string> = new Set(['otp', 'kba', 'mfa'])
+/** What a passkey adds. */
+export const PASSKEY_METHODS: ReadonlySet<string> = new Set(['hwk', 'user'])
 
 const union = (amr: readonly string[], methods: readonly string[]) => [...new Set([...amr, ...methods])]
 
@@ -146,6 +148,14 @@ export async function recordServerVerification(
     on conflict (tenant_id, key_id, user_id) do update set mfa_at = excluded.mfa_at, mac = excluded.mac`)
 }
 
+/** Takes methods out of what a user's sessions say of how they began and what they have shown. */
+async function forgetMethods(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>, methods: ReadonlySet<string>) {
+  const gone = [...methods]
+  await tx.run(sql`
+    update sessions set amr = array(select m from unnest(amr) with ordinality a(m, n) where m <> all (${gone}) order by n)
+    where tenant_id = ${tenantId} and user_id = ${userId} and amr && ${gone}::text[]`)
+}
+
 /** Deletes all verifications of a user whose second factor was deleted: no later token of their sessions says that there was one. */
 export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   const verified = await readToEnd<SessionRow>(
@@ -160,8 +170,26 @@ export async function forgetVerifications(tx: Db, tenantId: Id<'ten'>, userId: I
       tx,
       verified.map((row) => ({ ...row, mfa_at: null })),
     )
-  await tx.run(sql`
-    update sessions set amr = array(select m from unnest(amr) with ordinality a(m, n) where m <> all (${[...FACTOR_METHODS]}) order by n)
-    where tenant_id = ${tenantId} and user_id = ${userId} and amr && ${[...FACTOR_METHODS]}::text[]`)
+  await forgetMethods(tx, tenantId, userId, FACTOR_METHODS)
   await tx.run(sql`delete from server_verifications where tenant_id = ${tenantId} and user_id = ${userId}`)
+}
+
+/**
+ * Forgets that the sessions of a user have shown a passkey, when one was removed: a session does not say which one it was. Call
+ * it after the passkey was deleted, so that no session that is showing it at this moment is missed.
+ */
+export async function forgetPasskeys(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
+  const shown = await readToEnd<SessionRow>(
+    tx,
+    USER_SESSION_RECORD,
+    sql`
+    select * from sessions where tenant_id = ${tenantId} and user_id = ${userId} and passkey_at is not null
+    order by id for no key update`,
+  )
+  if (shown.length > 0)
+    await storeEach(
+      tx,
+      shown.map((row) => ({ ...row, passkey_at: null })),
+    )
+  await forgetMethods(tx, tenantId, userId, PASSKEY_METHODS)
 }

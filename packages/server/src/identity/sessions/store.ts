@@ -231,11 +231,12 @@ export const noteVersion = (tx: Db, row: SessionRow) =>
 export async function storeEach(tx: Db, rows: readonly SessionRow[]): Promise<SessionRow[]> {
   const after = await Promise.all(rows.map((row) => resealed(tx, USER_SESSION_RECORD, row)))
   await tx.run(sql`
-    update sessions s set revoked_at = e.revoked_at, mfa_at = e.mfa_at, version = e.version, mac = e.mac
+    update sessions s set revoked_at = e.revoked_at, mfa_at = e.mfa_at, passkey_at = e.passkey_at, version = e.version, mac = e.mac
     from unnest(${after.map((row) => row.tenant_id)}::text[], ${after.map((row) => row.id)}::text[],
       ${after.map((row) => row.revoked_at)}::timestamptz[], ${after.map((row) => row.mfa_at)}::timestamptz[],
-      ${after.map((row) => row.version)}::integer[], ${after.map((row) => row.mac)}::bytea[])
-      e(tenant_id, id, revoked_at, mfa_at, version, mac)
+      ${after.map((row) => row.passkey_at)}::timestamptz[], ${after.map((row) => row.version)}::integer[],
+      ${after.map((row) => row.mac)}::bytea[])
+      e(tenant_id, id, revoked_at, mfa_at, passkey_at, version, mac)
     where s.tenant_id = e.tenant_id and s.id = e.id`)
   for (const row of after) noteVersion(tx, row)
   return after
