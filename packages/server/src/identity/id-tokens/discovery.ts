@@ -34,7 +34,7 @@ const configurationOf = (issuer: string) => ({
   subject_types_supported: ['public'],
   id_token_signing_alg_values_supported: ['RS256'],
   scopes_supported: ['openid', 'email'],
-  claims_supported: ['iss', 'sub', 'aud', 'azp', 'iat', 'exp', 'auth_time', 'amr', 'nonce', 'email', 'email_verified'],
+  claims_supported: 'iss sub aud azp iat exp jti auth_time amr nonce email email_verified'.split(' '),
 })
 
 type Public = Pick<PlainAnswer, 'contentType'> & { maxAgeSeconds: number; body: object }

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { call, type Service, startService } from '../../../test/harness/harness.ts'
 import { newId } from '../../platform/ids.ts'
+import { AUDIENCE, exchange, refusalOf } from '../foreign-tokens/issuer.fixture.ts'
 import { newApp, signInAs } from '../sessions/sessions.fixture.ts'
 import { idTokenOf, issuerOf, kidsOf, partOf, readPublic, setOpenId, verified } from './id-tokens.fixture.ts'
 
@@ -36,6 +37,7 @@ describe('an ID token', () => {
       azp: ada.appId,
       iat: expect.any(Number),
       exp: (payload.iat as number) + 600,
+      jti: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4/),
       auth_time: expect.any(Number),
       amr: ['hwk', 'user'],
     })
@@ -77,6 +79,23 @@ describe('an ID token', () => {
     expect(expiresInSeconds).toBeLessThanOrEqual(60)
   })
 
+  test('signs in once at another app that trusts this one, and the next one again', async () => {
+    const tenant = await service.newTenant()
+    const ada = await signInAs(service, tenant)
+    const other = await service.newTenant()
+    await setOpenId(tenant, { audiences: [AUDIENCE] })
+    const issuer = issuerOf(service, ada.appId)
+    const jwksUri = `${service.url}/apps/${ada.appId}/.well-known/jwks.json`
+    const trusted = await other.post(`/apps/${other.appId}/issuers`, { issuer, jwksUri, audiences: [AUDIENCE] })
+    expect(trusted.status, trusted.text).toBe(201)
+    const [one, two] = [await idTokenOf(ada, { audience: AUDIENCE }), await idTokenOf(ada, { audience: AUDIENCE })]
+    const first = await exchange(service, other, one)
+    expect(first.status, first.text).toBe(200)
+    expect(refusalOf(await exchange(service, other, one))).toBe('token_used')
+    const second = await exchange(service, other, two)
+    expect(second.body.data.user.id, second.text).toBe(first.body.data.user.id)
+  })
+
   test('is the same for a repeat with the same Idempotency-Key', async () => {
     const ada = await signInAs(service, await service.newTenant())
     const headers = { 'idempotency-key': 'once' }
@@ -103,7 +122,7 @@ describe('claims from metadata', () => {
     const bob = await signInAs(service, tenant)
     expect((await tenant.patch(`/users/${ada.userId}`, { metadata })).status).toBe(200)
     const claimsOf = async (person: typeof ada) => {
-      const { iss, sub, aud, azp, iat, exp, auth_time, amr, ...own } = partOf(await idTokenOf(person), 1)
+      const { iss, sub, aud, azp, iat, exp, jti, auth_time, amr, ...own } = partOf(await idTokenOf(person), 1)
       return own
     }
     expect(await claimsOf(ada)).toEqual({})
@@ -219,6 +238,8 @@ describe('verifiers of others', () => {
     const configuration = (await readPublic(service, tenant.appId, 'openid-configuration')).body
     const { iss, sub } = await verified(service, tenant.appId, await idTokenOf(ada, { audience }), { audience })
     expect([iss, sub]).toEqual([configuration.issuer, ada.userId])
+    const claims = Object.keys(partOf(await idTokenOf(ada, { nonce: 'n' }), 1))
+    expect(configuration.claims_supported).toEqual(expect.arrayContaining(claims))
   })
 
   test('may keep what they read for some minutes, and read it from any page', async () => {

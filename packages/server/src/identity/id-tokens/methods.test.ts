@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newAuthenticator, register } from '../../../test/harness/authenticator.ts'
+import { loginOptions, newAuthenticator, ORIGIN, register } from '../../../test/harness/authenticator.ts'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { call, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
 import { weakSession as newSession, startIssuer, type TestIssuer, trust } from '../foreign-tokens/issuer.fixture.ts'
@@ -75,8 +75,21 @@ describe('a session that began as a guest', () => {
   test('gets no token until somebody has signed in there, whatever external id the guest chose', async () => {
     const guest = await convertedGuest()
     expectError(await guest.post('/auth/id-token'), 403, 'guest_not_allowed')
+    // A second factor that the guest set up shows nobody, and is no second one.
     await enrol(service, guest)
-    expect(await amrOf(guest)).toEqual(['otp', 'mfa'])
+    expectError(await guest.post('/auth/id-token'), 403, 'guest_not_allowed')
+    const at = { url: service.url, key: guest.key }
+    const authenticator = newAuthenticator()
+    const added = await register(at, {}, { authenticator, headers: guest.bearer })
+    expect(added.status, added.text).toBe(200)
+    const { challengeId, publicKey } = await loginOptions(at)
+    const shown = await guest.post(
+      '/auth/passkey/prove',
+      { challengeId, credential: authenticator.get(publicKey) },
+      { headers: { origin: ORIGIN } },
+    )
+    expect(shown.status, shown.text).toBe(200)
+    expect(await amrOf(withToken(guest, shown.body.data.accessToken))).toEqual(['otp', 'mfa', 'hwk', 'user'])
   })
 })
 
@@ -122,6 +135,8 @@ describe('somebody who writes the database', () => {
     const ada = await signInAs(service, tenant)
     await service.sql('update sessions set passkey_at = null where id = $1', [ada.sessionId])
     await service.recode(tenant.tenantId)
+    expectError(await ada.post('/auth/id-token'), 403, 'stronger_sign_in_required')
+    await enrol(service, ada)
     expectError(await ada.post('/auth/id-token'), 403, 'stronger_sign_in_required')
   })
 })

@@ -8,7 +8,7 @@ export const idTokenRoutes: Route[] = [
     {
       summary: 'Get an ID token of the current user',
       description:
-        "A JWT (RS256) that says to others who the user is, valid for at most ten minutes. Others verify it with the app's issuer, `openid.issuer`, and its published keys. Needs the user's own access token: `x-user-id` is not enough. Guests get none, and neither does a session that began as a guest's and in which nobody has signed in since. If the account has a passkey or a second factor, the session must have shown one. The claim `amr` says how the user signed in: a verifier that needs a passkey or a second factor must look at it. The token is not an access token.",
+        "A JWT (RS256) that says to others who the user is, valid for at most ten minutes. Others verify it with the app's issuer, `openid.issuer`, and its published keys. Needs the user's own access token: `x-user-id` is not enough. Guests get none, and neither does a session that began as a guest's and in which nobody has signed in since: a second factor alone is no sign-in. If the account has a passkey or a second factor, the session must have shown one. The claim `amr` says how the user signed in: a verifier that needs a passkey or a second factor must look at it. The token is not an access token.",
       callers: currentUser(),
       body: CreateIdToken,
       reply: one(IdToken),

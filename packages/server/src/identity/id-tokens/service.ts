@@ -1,4 +1,4 @@
-import { sign } from 'node:crypto'
+import { randomUUID, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Deps } from '../../platform/deps.ts'
 import type { OfApp } from '../../platform/hooks.ts'
@@ -66,7 +66,8 @@ async function liveSubject(deps: Deps, { caller, user }: Pick<UserCall, 'caller'
   // A verifier cannot ask for a passkey that it does not know of, so an account that has one is not named without it.
   await requireProven(deps, caller, user)
   const methods = shownMethods(session)
-  // Of the other sessions, the MAC does not say how they began: those that a release before this one began with a passkey.
+  // Nobody signed in there as a guest. Of other sessions, no column with a MAC says how they began: those that a release before
+  // this one began with a passkey, and those whose user has removed a passkey since.
   if (methods.length === 0)
     throw fail(session.amr.includes('guest') ? 'guest_not_allowed' : 'stronger_sign_in_required')
   return { ...row, methods, signedInAt: session.signed_in_at, expiresAt: session.expires_at }
@@ -117,6 +118,8 @@ export async function createIdToken(
     azp: of.appId,
     iat: issuedAt,
     exp: expiresAt,
+    // Verifiers that take a token once know it by this.
+    jti: randomUUID(),
     auth_time: seconds(row.signedInAt),
     amr: row.methods,
     ...(row.email !== null && row.email_verified ? { email: row.email, email_verified: true } : {}),
