@@ -62,7 +62,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   ],
   'identity/emails': ['tenancy/apps'],
   'identity/external-wallets': ['identity/identities', 'identity/sessions', 'identity/users', 'tenancy/apps'],
-  'identity/guests': ['identity/sessions', 'identity/users', 'tenancy/apps'],
+  'identity/guests': ['identity/identities', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/foreign-tokens': ['tenancy/apps'],
   'identity/id-tokens': ['identity/sessions', 'tenancy/apps'],
   'identity/identities': ['identity/foreign-tokens', 'identity/sessions', 'identity/users', 'tenancy/apps'],

@@ -2,6 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { eventOf, publish } from '../../platform/events/events.ts'
 import type { Call } from '../../platform/http/route.ts'
+import { releaseIdentities } from '../identities/service.ts'
 import { endSessionsOf } from '../sessions/service.ts'
 import { endGuest } from '../users/service.ts'
 import type { CleanUpGuests, ExpiredGuests } from './schema.ts'
@@ -15,13 +16,14 @@ export const CLEANUP_MAX = 1_000
 const MINUTE_MS = 60_000
 
 /**
- * Completes the end of a guest, in the transaction that stores it: ends their sessions, freezes their wallet, and emits
- * `guest.expired`.
+ * Completes the end of a guest, in the transaction that stores it: ends their sessions, releases the accounts that they have
+ * linked, freezes their wallet, and emits `guest.expired`.
  */
 export async function finishExpiry(tx: Db, deps: Deps, row: store.GuestRow, cause?: Call): Promise<void> {
   // The user first: a concurrent sign-in either ends with the other sessions, or finds that the guest has ended.
   await endGuest(tx, row.tenant_id, row.user_id)
   await endSessionsOf(tx, deps, row.tenant_id, row.user_id)
+  await releaseIdentities(tx, deps, { tenantId: row.tenant_id, userId: row.user_id, cause })
   await deps.hooks.guestEnded(tx, deps, { tenantId: row.tenant_id, userId: row.user_id, cause })
   await publish(tx, deps, eventOf(row, 'guest.expired', { guestId: row.id, userId: row.user_id }, cause))
 }

@@ -33,7 +33,7 @@ export async function addIdentity(
 export async function tell(
   tx: Db,
   deps: Deps,
-  call: Call,
+  call: Call | undefined,
   row: store.IdentityRow,
   type: 'identity.linked' | 'identity.unlinked',
 ): Promise<void> {

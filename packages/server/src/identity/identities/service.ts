@@ -53,6 +53,21 @@ export async function unlinkAddresses(tx: Db, deps: Deps, call: Call, userId: Id
 }
 
 /**
+ * Removes all identities of a guest who has ended, and is locked: nobody can sign in as them again, and what they linked would
+ * be refused to its owner for ever. @param cause undefined if their time was over
+ */
+export async function releaseIdentities(
+  tx: Db,
+  deps: Deps,
+  { tenantId, userId, cause }: { tenantId: Id<'ten'>; userId: Id<'usr'>; cause?: Call | undefined },
+): Promise<void> {
+  for (const row of await store.findIdentitiesToRemove(tx, tenantId, userId)) {
+    await store.deleteIdentity(tx, row)
+    await tell(tx, deps, cause, row, 'identity.unlinked')
+  }
+}
+
+/**
  * Removes an identity from the current user, and returns its final state. Sessions that it began go on.
  * @throws not_found, last_sign_in_method, and the errors of `requireStepUp`
  */

@@ -113,6 +113,15 @@ export async function findIdentityToRemove(
   return row
 }
 
+/** All identities of a user, to remove them: see `readToEnd`. */
+export function findIdentitiesToRemove(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<IdentityRow[]> {
+  return readToEnd<IdentityRow>(
+    tx,
+    IDENTITY_RECORD,
+    sql`select * from identities where tenant_id = ${tenantId} and user_id = ${userId} order by id`,
+  )
+}
+
 /** A user's email addresses as identities, to remove them: see `readToEnd`. */
 export function findAddressesToRemove(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<IdentityRow[]> {
   return readToEnd<IdentityRow>(
