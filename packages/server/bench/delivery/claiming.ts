@@ -1,4 +1,4 @@
-// One claim of 64 by itself, with a million rows behind one of the due lanes.
+// One claim of 64 by itself, with a million rows behind one of the due lanes, and a million events in the outbox.
 
 import { type Claimed, claim } from '../../src/delivery/engine/claim.ts'
 import { complete, type Outcome } from '../../src/delivery/engine/complete.ts'
@@ -89,6 +89,16 @@ function claimRow(stage: Stage, what: string, done: Claims): Row {
   }
 }
 
+/** Events that nobody has fanned out, which no claim may look at. */
+async function fillOutbox(stage: Stage, count: number): Promise<void> {
+  await stage.bed.sql(
+    'insert into outbox (tenant_id, event_id, app_id, type) select tenant_id, id, app_id, type from events order by id limit $1',
+    [count],
+  )
+  await stage.bed.sql('vacuum analyze outbox')
+  await stage.bed.checkpoint()
+}
+
 export async function claiming(stage: Stage): Promise<Row[]> {
   const backlog = stage.quick ? 200_000 : 1_000_000
   const claims = stage.quick ? 100 : 500
@@ -98,6 +108,7 @@ export async function claiming(stage: Stage): Promise<Row[]> {
   step(`writing a backlog of ${whole(backlog)}`)
   await addBacklog(stage, [dead], backlog)
   await addBacklog(stage, healthy, 2 * (claims + WARM_UP) * ROWS)
+  await fillOutbox(stage, backlog)
   const { log } = openLog('error')
   const db = openDatabase({
     connection: stage.bed.connection,
@@ -107,7 +118,7 @@ export async function claiming(stage: Stage): Promise<Row[]> {
     settings: ASYNC_COMMIT_SETTINGS,
   })
   step('claiming')
-  const what = `claim of ${ROWS} behind a backlog of ${whole(backlog)}`
+  const what = `claim of ${ROWS} behind a backlog of ${whole(backlog)} and an outbox of as many`
   const rows = [
     claimRow(stage, `${what}, ${LANE_CAP} a lane`, await claimMany(db, dead.webhookId, claims, 0)),
     claimRow(stage, `${what}, leased ahead`, await claimMany(db, dead.webhookId, claims, ROWS)),
