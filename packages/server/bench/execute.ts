@@ -20,13 +20,13 @@ const FIRST_PAGE_MAX_MS = 20
 const POLICY_MAX_MS = 0.2
 /** After a checkpoint PostgreSQL writes each page whole when it first changes: some seconds of every five minutes. */
 const WARM_UP_MS = 5_000
-const SESSIONS = 50
+export const SESSIONS = 50
 const ONE_CONNECTIONS = 8
 const CONTRACTS = 100_000
 const RULES = 100
 const BOB = `bob::1220${'b0'.repeat(32)}`
 
-interface Holder {
+export interface Holder {
   userId: string
   party: string
   issuer: string
@@ -38,14 +38,14 @@ interface Stage extends Measured {
   runs: number
 }
 
-async function dripTo(stage: Stage, userId: string): Promise<string> {
+async function dripTo(stage: Measured, userId: string): Promise<string> {
   const body = { userId, symbol: 'USDX', amount: '1000000' }
   return (await call<{ data: { contractId: string } }>(stage, 'POST', '/dev/faucet', body)).data.contractId
 }
 
 /** A user with a wallet and a session that may transfer, with a cap that is counted and never reached. */
-async function newHolder(
-  stage: Stage,
+export async function newHolder(
+  stage: Measured,
   fetchAs: (userId: string, path: string, body: object) => Promise<unknown>,
 ): Promise<Holder> {
   const { data: user } = await call<{ data: { id: string; partyId: string } }>(stage, 'POST', '/users', {})
@@ -63,7 +63,7 @@ async function newHolder(
 }
 
 /** A call by a server that acts for a user. */
-const actingFor = (stage: Stage) => async (userId: string, path: string, body: object) => {
+export const actingFor = (stage: Measured) => async (userId: string, path: string, body: object) => {
   const answer = await fetch(`http://127.0.0.1:${stage.service.port}/v1${path}`, {
     method: 'POST',
     headers: { 'x-api-key': stage.bed.key, 'x-user-id': userId, 'content-type': 'application/json' },
@@ -101,7 +101,7 @@ const halfRow = (what: string, half: Run): Row => ({
 type Chain = NonNullable<Load['chains']>[number]
 
 /** Chains of transfers, each from a holding of its own, so that no run spends what another has spent. */
-async function chainsOf(stage: Stage, holders: readonly Holder[]): Promise<Chain[]> {
+export async function chainsOf(stage: Measured, holders: readonly Holder[]): Promise<Chain[]> {
   const chains: Chain[] = []
   await forEachOf(holders.length, async (index) => {
     const { userId, session } = holders[index] as Holder

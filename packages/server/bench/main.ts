@@ -1,8 +1,9 @@
-// npm run bench -- accounts|analytics|api|audit|delivery|events|execute|faults|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
+// npm run bench -- accounts|analytics|api|audit|cost|delivery|events|execute|faults|keys|lists|sign-in|start [--quick]: progress on standard error, a table on standard output.
 import { accounts } from './accounts.ts'
 import { analytics } from './analytics.ts'
 import { api } from './api.ts'
 import { audit } from './audit.ts'
+import { cost } from './cost.ts'
 import { delivery } from './delivery.ts'
 import { events } from './events.ts'
 import { execute } from './execute.ts'
@@ -25,6 +26,7 @@ const BENCHMARKS: Record<string, (quick: boolean, only: string | undefined) => P
   analytics,
   api,
   audit,
+  cost,
   delivery,
   events,
   execute,

@@ -106,7 +106,7 @@ const measureHere = (stage: Stage, load: Partial<Load>) =>
   measure(stage, { connections: CONNECTIONS, warmUpMs: 500, ...load })
 
 /** Bodies of `n` logins, each for a challenge of its own. */
-async function logins(stage: Stage, n: number): Promise<string[]> {
+export async function logins(stage: Measured & { passkeys: Passkey[] }, n: number): Promise<string[]> {
   const origin = `http://localhost:${stage.service.port}`
   const bodies: string[] = []
   await forEachOf(n, async (index) => {

@@ -1,3 +1,7 @@
+// Events with the same ordering key reach a webhook one after the other, in however many processes. Three places see to it: the
+// fan-out leaves an event in the outbox while an earlier one of its key is there (`blocked` in fan-out.ts); a delivery that is not the
+// first of its key is written without a time (`behind` in write-deliveries.ts); and what ends a delivery gives the next one its time
+// (`releaseNext`, called by complete.ts and wherever else a delivery ends).
 import { type Db, sql } from '../../platform/db/db.ts'
 import { type LaneRef, lockLanes, makeLanesDue } from './lanes.ts'
 
