@@ -36,6 +36,8 @@ export interface ProcessOptions {
 }
 
 const living = new Set<ServiceProcess>()
+/** Of each process. */
+const FAILURES_TOLD_MAX = 3
 
 /** One process of the service. */
 export class ServiceProcess {
@@ -48,6 +50,7 @@ export class ServiceProcess {
   exit: Exit | null = null
   readonly #ownGroup: boolean
   #watchers = new Set<() => void>()
+  #told = 0
 
   constructor({ cwd, env = {}, args = ['serve'], nodeArgs = [], program, ownGroup = false }: ProcessOptions) {
     this.cwd = cwd
@@ -66,6 +69,7 @@ export class ServiceProcess {
     })
     this.child.stderr?.on('data', (chunk: Buffer) => {
       this.stderr += chunk.toString('utf8')
+      this.#tellFailures()
     })
     this.exited = new Promise((resolve, reject) => {
       this.child.once('error', reject)
@@ -76,6 +80,14 @@ export class ServiceProcess {
         resolve(this.exit)
       })
     })
+  }
+
+  /** Shows why requests were answered with 500: a test that did not expect it says no more than the status. */
+  #tellFailures(): void {
+    const lines = this.stderr.split('\n').slice(0, -1)
+    const failures = lines.filter((line) => line.includes('"msg":"request failed"'))
+    for (const line of failures.slice(this.#told, FAILURES_TOLD_MAX)) process.stderr.write(`${line}\n`)
+    this.#told = failures.length
   }
 
   get pid(): number {
