@@ -83,9 +83,9 @@ export interface CantonHolder {
   receive(amount: string): string
 }
 
-/** A new user with an embedded wallet whose party is on the participant. */
-export async function newCantonHolder(service: CantonService, tenant: Tenant): Promise<CantonHolder> {
-  const userId = expectStatus(await tenant.post('/users', {}), 201).id as string
+/** A user, or a new one, with an embedded wallet whose party is on the participant. */
+export async function newCantonHolder(service: CantonService, tenant: Tenant, user?: string): Promise<CantonHolder> {
+  const userId = user ?? (expectStatus(await tenant.post('/users', {}), 201).id as string)
   const asUser = { headers: { 'x-user-id': userId } }
   const wallet = expectStatus(await tenant.post('/users/me/wallet', { ledger: 'canton' }, asUser), 201)
   await onboardWallets(service.deps)

@@ -12,6 +12,8 @@ export const COIN = `${PACKAGE}:Test.Coin:Coin`
 export const RELAY = `${PACKAGE}:Test.Coin:Relay`
 /** Holds a part of a coin, and no setting says so. */
 export const ESCROW = `${PACKAGE}:Test.Coin:Escrow`
+/** Tells somebody of a coin that is divided. */
+export const RECEIPT = `${PACKAGE}:Test.Coin:Receipt`
 export const MEMO = `${PACKAGE}:Test.Memo:Memo`
 
 type Type =
@@ -94,16 +96,26 @@ const TEMPLATES: Record<string, Template> = {
           if (rest > 0n) builder.create(COIN, { ...coin, amount: numeric(rest) })
         },
       },
-      /** Pays one part, gives one to a keeper, burns one as a fee, and keeps the rest. Parts of nothing are not made. */
+      /** Pays one part, gives one to each keeper, burns one as a fee, keeps the rest, and tells readers. Parts of nothing are not made. */
       Divide: {
         consuming: true,
-        fields: { receiver: 'party', amount: 'numeric', keeper: 'party', kept: 'numeric', fee: 'numeric' },
+        fields: {
+          receiver: 'party',
+          amount: 'numeric',
+          keepers: { list: 'party' },
+          kept: 'numeric',
+          fee: 'numeric',
+          readers: { list: 'party' },
+        },
         controllers: ({ owner }) => [owner as string],
-        run(builder, coin, { receiver, amount, keeper, kept, fee }) {
+        run(builder, coin, { receiver, amount, keepers, kept, fee, readers }) {
           const { issuer, owner } = coin
-          const rest = units(coin.amount) - units(amount) - units(kept) - units(fee)
+          const all = keepers as string[]
+          const rest = units(coin.amount) - units(amount) - units(kept) * BigInt(all.length) - units(fee)
           if (units(amount) > 0n) builder.create(COIN, { ...coin, owner: receiver, amount })
-          if (units(kept) > 0n) builder.create(ESCROW, { issuer, owner, keeper, amount: kept })
+          if (units(kept) > 0n)
+            for (const keeper of all) builder.create(ESCROW, { issuer, owner, keeper, amount: kept })
+          for (const reader of readers as string[]) builder.create(RECEIPT, { issuer, owner, reader })
           if (rest > 0n) builder.create(COIN, { ...coin, amount: numeric(rest) })
         },
       },
@@ -113,6 +125,12 @@ const TEMPLATES: Record<string, Template> = {
     fields: { issuer: 'party', owner: 'party', keeper: 'party', amount: 'numeric' },
     signatories: ({ issuer, owner }) => [issuer as string, owner as string],
     observers: ({ keeper }) => [keeper as string],
+    choices: {},
+  },
+  [RECEIPT]: {
+    fields: { issuer: 'party', owner: 'party', reader: 'party' },
+    signatories: ({ issuer, owner }) => [issuer as string, owner as string],
+    observers: ({ reader }) => [reader as string],
     choices: {},
   },
   [RELAY]: {

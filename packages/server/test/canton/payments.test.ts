@@ -1,10 +1,21 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { expectStatus } from '../../src/delegation/delegated.fixture.ts'
-import { eventsOf } from '../../src/identity/sessions/sessions.fixture.ts'
+import { expectStatus, newSession } from '../../src/delegation/delegated.fixture.ts'
+import { eventsOf, signInAs } from '../../src/identity/sessions/sessions.fixture.ts'
 import { expectError } from '../harness/envelope.ts'
 import { call, type Tenant } from '../harness/harness.ts'
-import { BOB, type CantonService, coinsOf, ISSUER, newScene, pay, startCanton } from './canton.fixture.ts'
-import { COIN, ESCROW, MEMO } from './daml.ts'
+import {
+  BOB,
+  type CantonHolder,
+  type CantonService,
+  coins,
+  coinsOf,
+  ISSUER,
+  newCantonHolder,
+  newScene,
+  pay,
+  startCanton,
+} from './canton.fixture.ts'
+import { COIN, ESCROW, MEMO, RECEIPT } from './daml.ts'
 
 let service: CantonService
 let tenant: Tenant
@@ -46,19 +57,25 @@ test('a user’s party is allocated, and an agent pays within its cap and is ref
   ])
 })
 
-test('a burned fee is spent and paid to nobody, and what a contract that is not listed takes is paid to whoever sees that one', async () => {
-  const KEEPER = `keeper::1220${'4e'.repeat(32)}`
-  const { ada, session, spent } = await newScene(service, tenant, '20', {
-    allow: [
-      { templateId: COIN, actions: ['exercise'], choices: ['Divide'] },
-      { templateId: ESCROW, actions: ['create'] },
-    ],
-  })
-  const divide = (parts: object) => {
-    const given = { receiver: BOB, amount: '0', keeper: KEEPER, kept: '0', fee: '0', ...parts }
-    const command = { templateId: COIN, contractId: ada.receive('10'), choice: 'Divide', arguments: given }
-    return session.execute({ commands: [{ exercise: command }] })
+const KEEPER = `keeper::1220${'4e'.repeat(32)}`
+/** What allows to divide coins. */
+const DIVIDING = {
+  allow: [
+    { templateId: COIN, actions: ['exercise'], choices: ['Divide'] },
+    { templateId: ESCROW, actions: ['create'] },
+    { templateId: RECEIPT, actions: ['create'] },
+  ],
+}
+const divided = (of: CantonHolder, parts: object) => {
+  const given = { receiver: BOB, amount: '0', keepers: [], kept: '0', fee: '0', readers: [], ...parts }
+  return {
+    commands: [{ exercise: { templateId: COIN, contractId: of.receive('10'), choice: 'Divide', arguments: given } }],
   }
+}
+
+test('a burned fee is spent and paid to nobody, and what a contract that is not listed takes is paid to whoever sees that one', async () => {
+  const { ada, session, spent } = await newScene(service, tenant, '20', DIVIDING)
+  const divide = (parts: object) => session.execute(divided(ada, { keepers: [KEEPER], ...parts }))
   const asset = { issuer: ISSUER, symbol: 'CC' }
   const budgets = [BOB, KEEPER].map((recipient) => ({ asset, amount: '3', window: 'lifetime', recipient }))
   const path = `/v1/wallets/${ada.walletId}/budgets`
@@ -74,9 +91,76 @@ test('a burned fee is spent and paid to nobody, and what a contract that is not 
   expectError(await divide({ kept: '2' }), 403, 'budget_exceeded')
   // Who takes a part and sees the contract, too, may have got both.
   expectError(await divide({ amount: '1', receiver: KEEPER, kept: '1' }), 403, 'budget_exceeded')
+  // What nobody else sees is the issuer's, and is for the issuer.
+  const toIssuer = { asset, amount: '1', window: 'lifetime', recipient: ISSUER }
+  expectStatus(
+    await call(service.url, 'PUT', path, { key: tenant.key, body: { budgets: [...budgets, toIssuer] } }),
+    200,
+  )
+  expectError(await divide({ kept: '2', keepers: [ISSUER] }), 403, 'budget_exceeded')
+  expectError(await divide({ kept: '2', keepers: [ada.party] }), 403, 'budget_exceeded')
   // Nobody is paid by a fee.
   expectStatus(await divide({ fee: '5' }), 200)
   expect([await spent(), await counts()]).toEqual(['14', ['3', '2']])
+})
+
+test('a payment is not hidden by a contract beside it that others see, neither to the issuer nor to anybody else', async () => {
+  expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { addressBook: { coolingOffSeconds: 0 } }), 200)
+  const person = await signInAs(service, tenant)
+  const ada = await newCantonHolder(service, tenant, person.userId)
+  const policy = coins('100', { ...DIVIDING, conditions: [{ recipients: 'address_book' }] })
+  const session = await newSession(service, tenant, ada, { policy })
+  const known = async (recipient: string) =>
+    expectStatus(await person.post(`/wallets/${ada.walletId}/recipients`, { recipient, label: 'known' }), 201)
+  await known(BOB)
+  const budgets = [ISSUER, KEEPER].map((recipient) => ({
+    asset: { issuer: ISSUER, symbol: 'CC' },
+    amount: '1',
+    window: 'lifetime',
+    recipient,
+  }))
+  const path = `/v1/wallets/${ada.walletId}/budgets`
+  expectStatus(await call(service.url, 'PUT', path, { key: tenant.key, body: { budgets } }), 200)
+  expectStatus(await session.execute(divided(ada, { kept: '1', keepers: [BOB, BOB] })), 200)
+  for (const recipient of [ISSUER, KEEPER]) {
+    for (const beside of [{ keepers: [BOB, recipient] }, { keepers: [recipient, BOB] }]) {
+      const refused = await session.execute(divided(ada, { amount: '1', kept: '1', ...beside }))
+      expectError(refused, 403, 'policy_denied')
+      expect(refused.body.details[0]).toMatchObject({ rule: 'conditions[0]', recipient })
+    }
+    await known(recipient)
+    // What left together may all be theirs.
+    const beside = { kept: '1', keepers: [BOB, recipient] }
+    expectError(await session.execute(divided(ada, beside)), 403, 'budget_exceeded')
+    expectStatus(await session.execute(divided(ada, { ...beside, kept: '0.5' })), 200)
+  }
+})
+
+test('who takes an offer may be said in a contract beside it, and what leaves may be for whom an offer is', async () => {
+  const coin = { templateId: COIN, issuer: 'issuer', owner: 'owner', symbol: 'symbol', amount: 'amount' }
+  // What is kept belongs to nobody, and receipts are not listed.
+  const kept = { templateId: ESCROW, issuer: 'issuer', symbol: { is: 'CC' }, amount: 'amount' }
+  const other = await startCanton({ assets: [coin, kept] })
+  try {
+    const there = await other.newTenant()
+    const { ada, session } = await newScene(other, there, '100', DIVIDING)
+    const asset = { issuer: ISSUER, symbol: 'CC' }
+    const budgets = [BOB, KEEPER].map((recipient) => ({ asset, amount: '1', window: 'lifetime', recipient }))
+    const path = `/v1/wallets/${ada.walletId}/budgets`
+    expectStatus(await call(other.url, 'PUT', path, { key: there.key, body: { budgets } }), 200)
+    const divide = (parts: object) => session.execute(divided(ada, { keepers: [KEEPER], kept: '0.1', ...parts }))
+    // A fee is paid to nobody, as long as nothing that is not listed can hold it.
+    expectStatus(await divide({ fee: '2' }), 200)
+    const over = async (parts: object, rule: string) => {
+      const refused = await divide(parts)
+      expectError(refused, 403, 'budget_exceeded')
+      expect(refused.body.details[0]).toMatchObject({ rule })
+    }
+    await over({ keepers: [ISSUER], kept: '2', readers: [BOB] }, 'budgets[0]')
+    await over({ fee: '2', readers: [ISSUER] }, 'budgets[1]')
+  } finally {
+    await other.stop()
+  }
 })
 
 test('contracts with structured arguments are created as requested, and queried', async () => {

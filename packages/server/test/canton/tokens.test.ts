@@ -262,10 +262,17 @@ describe('an offer whose template the settings do not name', () => {
       // What goes to others, and what comes back of a holding, does not count.
       expectStatus(await plain.execute(offer('4', FORBIDDEN)), 200)
       expectStatus(await plain.execute(offer('1', BOB)), 200)
+      // Who issues the tokens signs each offer, and is its receiver where nobody else is. It is none of an offer to others.
+      const toIssuer = { ...limit, recipient: its.admin }
+      expectStatus(await call(other.url, 'PUT', path, { key: there.key, body: { budgets: [limit, toIssuer] } }), 200)
+      expectError(await plain.execute(offer('4', its.admin)), 403, 'budget_exceeded')
+      expectStatus(await plain.execute(offer('4', FORBIDDEN)), 200)
       const known = await session({ conditions: [{ recipients: 'address_book' }] })
-      const denied = await known.execute(offer('1', FORBIDDEN))
-      expectError(denied, 403, 'policy_denied')
-      expect(denied.text).toContain('conditions[0]')
+      for (const stranger of [its.admin, FORBIDDEN]) {
+        const denied = await known.execute(offer('1', stranger))
+        expectError(denied, 403, 'policy_denied')
+        expect(denied.body.details[0]).toMatchObject({ rule: 'conditions[0]', recipient: stranger })
+      }
     } finally {
       await stop()
     }

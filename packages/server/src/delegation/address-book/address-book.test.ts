@@ -231,6 +231,8 @@ test('an offer is for whom it is made to, and a transfer to oneself or a split i
   expectStranger(await session.execute(await exercise('Offer', { receiver: BOB })))
   expectStatus(await owner.person.post(path, ENTRY), 201)
   expectStatus(await session.execute(await exercise('Offer', { receiver: BOB })), 200)
+  // Who issues the asset signs every offer, and is paid by one that is made to them.
+  expectStranger(await session.execute(await exercise('Offer', { receiver: owner.issuer })), owner.issuer)
 })
 
 test('an entry that SQL changed, brought forward or put back pays nobody, and is reported', async () => {

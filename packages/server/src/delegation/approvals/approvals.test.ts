@@ -3,7 +3,16 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import { eventually, type Service, startService } from '../../../test/harness/harness.ts'
 import { eventsOf, signInAs } from '../../identity/sessions/sessions.fixture.ts'
 import { budget, leftIn, putBudgets } from '../budgets/budgets.fixture.ts'
-import { BOB, expectStatus, holdingsOf, newKeyHolder, newSession, transfer, transfers } from '../delegated.fixture.ts'
+import {
+  BOB,
+  exercise,
+  expectStatus,
+  holdingsOf,
+  newKeyHolder,
+  newSession,
+  transfer,
+  transfers,
+} from '../delegated.fixture.ts'
 import { approve, ask, asking, askingAbove, assertion, DAY_MS, newOwner } from './approvals.fixture.ts'
 
 let service: Service
@@ -107,6 +116,19 @@ test('a new recipient needs the owner once: after that, payments to them are mad
   const carol = `carol::1220${'c0'.repeat(32)}`
   const other = await session.execute({ commands: [transfer(await owner.receive('1'), '1', carol)] })
   expect(expectStatus(other, 200).status).toBe('approval_required')
+})
+
+test('an offer to who issues the asset needs the owner like an offer to others', async () => {
+  const { owner, session } = await asking(service, (one) =>
+    transfers(one, '100', { requireApproval: [{ newRecipient: true }] }),
+  )
+  for (const receiver of [BOB, owner.issuer]) {
+    const offer = exercise('Token:Holding', await owner.receive('1'), 'Offer', { receiver })
+    const { status, approval } = expectStatus(await session.execute({ commands: [offer] }), 200)
+    expect(status).toBe('approval_required')
+    expect(expectStatus(await owner.person.get(`/approvals/${approval.id}`), 200).recipients).toEqual([receiver])
+    expectStatus(await approve(owner, approval.id), 200)
+  }
 })
 
 test('without a decision it expires, and what was held is released', async () => {

@@ -155,6 +155,18 @@ describe('a budget', () => {
     expect(await leftIn(tenant, ada)).toEqual(['0'])
   })
 
+  test('of who issues the asset counts what is offered to them, and no offer to others, which they sign', async () => {
+    const { ada, session } = await budgeted(service, (ada) => [budget(ada, '10', { recipient: ada.issuer })])
+    const offer = async (amount: string, receiver: string) => ({
+      commands: [exercise(HOLDING, await ada.receive(amount), 'Offer', { receiver })],
+    })
+    expect(leftAfter(await session.execute(await offer('11', CAROL)))).toEqual(['10'])
+    expectOver(await session.execute(await offer('11', ada.issuer)), '10')
+    expect(leftAfter(await session.execute(await offer('4', ada.issuer)))).toEqual(['6'])
+    const [one, other] = [await offer('7', ada.issuer), await offer('1', CAROL)]
+    expectOver(await session.execute({ commands: [...one.commands, ...other.commands] }), '6')
+  })
+
   test('of a template counts what commands on its contracts cost', async () => {
     const { ada, session } = await budgeted(service, (ada) => [
       budget(ada, '10', { templateId: HOLDING }),

@@ -1,5 +1,5 @@
 import { formatAmount } from '../../platform/ports/amount.ts'
-import type { Effect, Flow, Prepared } from '../../platform/ports/ledger.ts'
+import type { Flow, Prepared } from '../../platform/ports/ledger.ts'
 import { type Charge, costs } from '../policy/spend.ts'
 import { addParts, type Part, positive, type Spent, standing } from '../policy/windows.ts'
 import type { Budget } from './budget-schema.ts'
@@ -38,9 +38,9 @@ export type Reserved = Charge | { budget: string; bucket: string; units: string 
 interface Moved {
   given: bigint
   issued: bigint
-  /** What each owner has more than before; null for open offers. */
-  gained: Map<string | null, bigint>
-  /** What each party may have got in contracts that the ledger cannot follow. */
+  /** What each owner has more than before. */
+  gained: Map<string, bigint>
+  /** What each party may get of what was created for nobody: offers, and contracts that the ledger cannot follow. */
   shown: Map<string, bigint>
 }
 
@@ -55,23 +55,14 @@ function movedBy(flows: readonly Flow[], asset: Limit['asset'], party: string): 
     const more = flow.created - flow.consumed
     one.issued += more
     if (flow.owner === party) one.given -= more
-    if (flow.seenBy === undefined) one.gained.set(flow.owner, (one.gained.get(flow.owner) ?? 0n) + more)
-    else for (const each of flow.seenBy) one.shown.set(each, (one.shown.get(each) ?? 0n) + more)
+    if (flow.owner !== null) one.gained.set(flow.owner, (one.gained.get(flow.owner) ?? 0n) + more)
+    else for (const each of flow.seenBy ?? []) one.shown.set(each, (one.shown.get(each) ?? 0n) + more)
     moved.set(flow.command, one)
   }
   return moved
 }
 
 const costOf = ({ given, issued }: Moved) => positive(given) + positive(issued)
-
-/** Whether a command makes a contract that this party sees: an open offer to it is one. */
-const isShown = (effects: readonly Effect[], command: number, party: string, issuer: string) =>
-  effects.some(
-    (effect) =>
-      effect.type === 'created' &&
-      effect.command === command &&
-      (effect.observers.includes(party) || (party !== issuer && effect.signatories.includes(party))),
-  )
 
 /** What of a transaction's cost counts for a budget. An offer counts for whom it is made to, when it is made. */
 function unitsFor(limit: Limit, { flows, effects }: Pick<Prepared, 'flows' | 'effects'>, party: string): bigint {
@@ -86,8 +77,7 @@ function unitsFor(limit: Limit, { flows, effects }: Pick<Prepared, 'flows' | 'ef
       sum += cost
       continue
     }
-    const offered = isShown(effects, command, recipient, asset.issuer) ? positive(moved.gained.get(null) ?? 0n) : 0n
-    const received = positive(moved.gained.get(recipient) ?? 0n) + offered + (moved.shown.get(recipient) ?? 0n)
+    const received = positive(moved.gained.get(recipient) ?? 0n) + (moved.shown.get(recipient) ?? 0n)
     sum += received < cost ? received : cost
   }
   return sum

@@ -64,28 +64,19 @@ export function compileApprovalRule(
 }
 
 /**
- * Who gains something by a transaction of this party: the owners of what is created, for open offers everybody who sees
- * them, and for what a ledger cannot follow everybody whom it names. In the order of the alphabet, each once.
+ * Who gains something by a transaction of this party: the owners of what is created, and for what belongs to nobody yet
+ * everybody for whom it may be. In the order of the alphabet, each once.
  */
-function recipientsOf({ flows, effects }: Pick<Prepared, 'flows' | 'effects'>, party: string): string[] {
+function recipientsOf({ flows }: Pick<Prepared, 'flows'>, party: string): string[] {
   const found = new Set<string>()
-  for (const { command, asset, owner, seenBy, consumed, created } of flows) {
-    if (created <= consumed) continue
-    if (owner !== null) found.add(owner)
-    else if (seenBy !== undefined) for (const each of seenBy) found.add(each)
-    else
-      for (const effect of effects)
-        if (effect.type === 'created' && effect.command === command) {
-          for (const each of effect.observers) found.add(each)
-          for (const each of effect.signatories) if (each !== asset.issuer) found.add(each)
-        }
-  }
+  for (const { owner, seenBy = [], consumed, created } of flows)
+    if (created > consumed) for (const each of owner === null ? seenBy : [owner]) found.add(each)
   found.delete(party)
   return [...found].sort()
 }
 
 /** What a prepared transaction pays, read out of its bytes. */
-export function paymentOf(prepared: Pick<Prepared, 'flows' | 'effects'>, party: string): Payment {
+export function paymentOf(prepared: Pick<Prepared, 'flows'>, party: string): Payment {
   return {
     costs: costs(prepared.flows, party).filter(({ units }) => units > 0n),
     recipients: recipientsOf(prepared, party),

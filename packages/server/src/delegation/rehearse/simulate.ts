@@ -93,7 +93,7 @@ async function verdictOn(
   const acts = { actAs: party_id, effects }
   const denial = await evaluateActs(deps.db, ledger, policy, { tenant_id, party_id, commands }, acts)
   if (denial !== null) return refused(denial)
-  const payment = paymentOf({ flows: ledger.flowsOf(effects) ?? [], effects }, party_id)
+  const payment = paymentOf({ flows: ledger.flowsOf(effects) ?? [] }, party_id)
   const approved = await approvedOf(rehearsal, payment, at)
   const state = { isApproved: (one: string) => approved.has(one), isInBook: (one: string) => book.has(one) }
   const judged = judgePayment(policy, payment, { ...state, spent: rehearsal.spent, now: at })

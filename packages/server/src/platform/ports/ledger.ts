@@ -39,8 +39,8 @@ export interface Flow {
   /** Null for an open offer, which belongs to nobody until it is accepted. One that ends was its owner's. */
   owner: string | null
   /**
-   * Only for what went into contracts of which the ledger does not know whether they hold an asset, and then `owner` is null: the parties
-   * that see these, and each may have got all of it. Without it, everybody who sees what the command creates counts for an open offer.
+   * Who may be paid by what was created without an owner: an open offer, or a contract of which the ledger does not know whether it
+   * holds an asset. Each may get all of it. See `recipientsOfAll`. Absent where there is an owner, and where nothing was created.
    */
   seenBy?: readonly string[]
   consumed: bigint

@@ -162,7 +162,7 @@ function interpreting(on: () => Stage): void {
       flow(1, ada.party, 10n, 6n),
       flow(1, BOB, 0n, 4n),
       flow(2, ada.party, 3n, 0n),
-      flow(2, null, 0n, 3n),
+      { ...flow(2, null, 0n, 3n), seenBy: [BOB] },
     ])
       expect(flows).toContainEqual(expected)
     expect(new Set(effects.filter((effect) => effect.type === 'created').map((effect) => effect.contractId)).size).toBe(

@@ -1,5 +1,6 @@
 import { parseAmount } from '../../../platform/ports/amount.ts'
 import { type Arguments, type Command, type Effect, type Flow, LedgerError } from '../../../platform/ports/ledger.ts'
+import { recipientsOfAll } from '../../../platform/ports/recipients.ts'
 import {
   type CreateView,
   type ExerciseView,
@@ -118,36 +119,49 @@ function unitsOf(text: string): bigint {
   )
 }
 
+/** What a command creates without an owner. */
+interface Open {
+  /** Contracts of templates that the settings name without `owner`, or do not name. */
+  contracts: readonly CreateView[]
+  /** Whether the settings do not name one of these templates. */
+  hasUnlisted: boolean
+}
+
 /**
- * What commands take out of the holdings that the settings name into contracts that they do not name, such as offers. It belongs to
- * nobody, so everybody who sees one of these contracts counts as a recipient. A command that makes none burns what is missing, such as
- * a fee: nobody gets that. `unlisted`: what each command creates of templates that the settings do not name.
+ * Who may be paid by what a command creates without an owner. Who may take an offer can be said in a contract beside it, so everybody
+ * counts who sees one of these contracts.
  */
-function leaving(flows: readonly Flow[], unlisted: readonly (readonly CreateView[])[]): Flow[] {
+function payees(open: readonly Open[], payer: string): (command: number, issuer: string) => readonly string[] {
+  const known = new Map<string, readonly string[]>()
+  return (command, issuer) => {
+    const key = JSON.stringify([command, issuer])
+    const found = known.get(key) ?? recipientsOfAll(open[command]?.contracts ?? [], payer, issuer)
+    known.set(key, found)
+    return found
+  }
+}
+
+/**
+ * What commands take out of the holdings that the settings name, where they create contracts that the settings do not name. Other
+ * commands burn what is missing, such as a fee: nobody gets that.
+ */
+function leaving(flows: readonly Flow[], open: readonly Open[], seenBy: ReturnType<typeof payees>): Flow[] {
   const left = new Map<string, Flow>()
   for (const { command, asset, consumed, created } of flows) {
-    const made = unlisted[command] ?? []
-    if (made.length === 0) continue
+    if (open[command]?.hasUnlisted !== true) continue
     const key = JSON.stringify([command, asset.issuer, asset.symbol])
     const before = left.get(key)?.created ?? 0n
     left.set(key, {
       command,
       asset,
       owner: null,
-      seenBy: recipientsOf(made, asset.issuer),
+      seenBy: seenBy(command, asset.issuer),
       consumed: 0n,
       created: before + consumed - created,
     })
   }
   return [...left.values()].filter(({ created }) => created > 0n)
 }
-
-/** Who sees these contracts, each once. An issuer signs whatever is made of their asset, and gains nothing by that. */
-const recipientsOf = (contracts: readonly CreateView[], issuer: string): string[] => [
-  ...new Set(
-    contracts.flatMap(({ signatories, observers }) => [...observers, ...signatories.filter((each) => each !== issuer)]),
-  ),
-]
 
 /** What a transaction moves of the assets that the settings name. @throws LedgerError prepared_invalid */
 export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flow[] {
@@ -187,10 +201,17 @@ export function flowsOf(view: PreparedView, assets: readonly CantonAsset[]): Flo
             : null
       if (flow !== null) flows.push(flow)
     }
-  const unlisted = view.roots.map((root) =>
-    [...nodesOf([root])].filter(
-      (node): node is CreateView => node.kind === 'create' && !byTemplate.has(node.templateId),
-    ),
+  const payer = view.actAs[0] ?? refuse('has nobody who acts')
+  const open = view.roots.map((root): Open => {
+    const made = [...nodesOf([root])].filter((node): node is CreateView => node.kind === 'create')
+    return {
+      contracts: made.filter(({ templateId }) => byTemplate.get(templateId)?.owner === undefined),
+      hasUnlisted: made.some(({ templateId }) => !byTemplate.has(templateId)),
+    }
+  })
+  const seenBy = payees(open, payer)
+  const shown = flows.map((flow) =>
+    flow.owner === null && flow.created > 0n ? { ...flow, seenBy: seenBy(flow.command, flow.asset.issuer) } : flow,
   )
-  return [...flows, ...leaving(flows, unlisted)]
+  return [...shown, ...leaving(flows, open, seenBy)]
 }

@@ -1,5 +1,6 @@
 import { formatAmount, parseAmount, UNITS_MAX } from '../../../platform/ports/amount.ts'
 import { type Arguments, type Effect, type Flow, LedgerError } from '../../../platform/ports/ledger.ts'
+import { recipientsOfAll } from '../../../platform/ports/recipients.ts'
 import type { Fields } from './fields.ts'
 import { type Choice, listOf, type NewContract, type Template, textOf } from './template.ts'
 
@@ -151,7 +152,8 @@ export const TOKEN_TEMPLATES: readonly Template[] = [holdingTemplate, transferOf
 /** What effects create and consume, by holder and asset; null if a token in them lacks a field. */
 export function flowsOf(effects: readonly Effect[]): Flow[] | null {
   const flows = new Map<string, Flow>()
-  for (const { type, command, templateId, arguments: contract } of effects) {
+  for (const effect of effects) {
+    const { type, command, templateId, arguments: contract } = effect
     if (type === 'exercised' || (templateId !== HOLDING && templateId !== TRANSFER_OFFER)) continue
     const { issuer, symbol, owner: holder, amount } = contract
     const units = typeof amount === 'string' ? parseAmount(amount) : null
@@ -160,8 +162,10 @@ export function flowsOf(effects: readonly Effect[]): Flow[] | null {
     // An ended offer counts as consumed by its owner: its returned amount must not offset other amounts that go out.
     const owner = templateId === HOLDING || type === 'archived' ? holder : null
     const key = JSON.stringify([command, issuer, symbol, owner])
-    const flow = flows.get(key) ?? { command, asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
+    const flow: Flow = flows.get(key) ?? { command, asset: { issuer, symbol }, owner, consumed: 0n, created: 0n }
     flow[type === 'created' ? 'created' : 'consumed'] += units
+    if (owner === null)
+      flow.seenBy = [...new Set([...(flow.seenBy ?? []), ...recipientsOfAll([effect], holder, issuer)])]
     flows.set(key, flow)
   }
   return [...flows.values()]
