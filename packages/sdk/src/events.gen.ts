@@ -91,7 +91,7 @@ export interface EventData {
   /** A transaction failed. It did not take effect. */
   'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string; code: string }
   /** A wallet received tokens, on a ledger whose tokens are followed. */
-  'token.received': { walletId: string; userId: string; partyId: string; ledger: string; instrument: Record<string, unknown>; amount: string; updateId: string; offset: number; recordedAt: string }
+  'token.received': { walletId: string; userId: string; partyId: string; ledger: string; instrument: Record<string, unknown>; amount: string; locked: string; updateId: string; offset: number; recordedAt: string }
   /** A key share was stored. */
   'key_share.stored': { walletId: string; userId: string; holder: string; index: number; generation: number }
   /** A key share was read. */

@@ -67,7 +67,7 @@ export const WHEN: Record<EventType, string> = {
     'When a ledger that is reached over a network executes what it had given up, together with `tx.completed`. What it took of the caps is charged again, even beyond them. Never on the embedded ledger.',
   'tx.failed': 'When it is certain that it did not and will not happen. What it reserved is free again.',
   'token.received':
-    'When the holdings of a token grow by a transaction, by what came less what went: change, merging and locking are no receipts. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null, and the amount is the difference.',
+    'When the holdings of a token grow by a transaction, by what came less what went: change, merging and locking are no receipts. `locked` is the part of `amount` that somebody’s lock holds: credit only the rest. Unlocking tells nothing. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null, and the amount is the difference.',
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',
   'key_share.deleted': 'When shares are destroyed, by their owner or because a resharing has made them worthless.',

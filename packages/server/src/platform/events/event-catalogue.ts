@@ -238,6 +238,7 @@ export const EVENT_CATALOGUE = {
       ledger: 'canton',
       instrument: { admin: `dso::1220${'d5'.repeat(32)}`, id: 'Amulet' },
       amount: '12.5',
+      locked: '0',
       updateId: `1220${'ab'.repeat(32)}`,
       offset: 42,
       recordedAt: at,

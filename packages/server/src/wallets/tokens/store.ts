@@ -152,6 +152,7 @@ export interface Changed {
   instrument: string
   /** In its shortest form. */
   amount: string
+  is_locked: boolean
 }
 
 /** Stores holdings of a wallet. @returns those that were not there; `is_new`: those that never were */
@@ -173,7 +174,8 @@ export async function putHoldings(
         as h(contract_id, admin, instrument, amount, lock, created_at)
       on conflict (tenant_id, wallet_id, contract_id) do update set archived_at = null
         where token_holdings.archived_at is not null
-      returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount, xmax = 0 as is_new`)
+      returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount,
+        lock is not null as is_locked, xmax = 0 as is_new`)
     changed.push(...rows)
   }
   return changed
@@ -184,7 +186,8 @@ export function archiveHoldings(tx: Db, ledger: string, ids: readonly string[], 
   return tx.query<Changed>(sql`
     update token_holdings set archived_at = ${now}
     where ledger = ${ledger} and contract_id = any(${ids}::text[]) and archived_at is null
-    returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount`)
+    returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount,
+      lock is not null as is_locked`)
 }
 
 /** Marks all holdings of a wallet but these as gone. @returns those that were there */
@@ -198,7 +201,8 @@ export function archiveOthers(
     update token_holdings set archived_at = ${now}
     where tenant_id = ${tenantId} and wallet_id = ${walletId} and archived_at is null
       and not exists (select from unnest(${ids}::text[]) as still(id) where still.id = contract_id)
-    returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount`)
+    returning tenant_id, wallet_id, contract_id, admin, instrument, trim_scale(amount)::text as amount,
+      lock is not null as is_locked`)
 }
 
 /** Deletes what has been gone for long. @returns whether there may be more */

@@ -94,9 +94,33 @@ test('what a wallet receives is listed with its sum and lock, as of an offset, a
       ledger: 'canton',
       instrument: { admin: registry.admin, id: 'GOLD' },
       amount: '10.5',
+      locked: '0',
       updateId: expect.stringMatching(/^1220/),
     },
-    { amount: '2' },
+    { amount: '2', locked: '2' },
+  ])
+})
+
+test('what is locked is told as locked, what is locked later is not free, and unlocking tells nothing', async () => {
+  const ada = await newHolder()
+  const lock = (amount: string): [string, Record<string, unknown>] => [
+    LOCKED,
+    { ...token(ada.party, amount), holder: registry.admin, context: 'escrow' },
+  ]
+  const [free, locked] = service.participant.happen([], [[TOKEN, token(ada.party, '3')], lock('4')])
+  await follow()
+  // All that was free is locked, and two come with it.
+  const [more] = service.participant.happen([free as string], [lock('5')])
+  await follow()
+  const unlocked = service.participant.happen([locked as string, more as string], [[TOKEN, token(ada.party, '9')]])
+  await follow()
+  // What was locked is free, and one is new.
+  service.participant.happen(service.participant.happen(unlocked, [lock('9')]), [[TOKEN, token(ada.party, '10')]])
+  await follow()
+  expect((await received(ada)).map(({ amount, locked: part }) => [amount, part])).toEqual([
+    ['7', '4'],
+    ['2', '2'],
+    ['1', '0'],
   ])
 })
 
