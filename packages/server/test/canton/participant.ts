@@ -20,6 +20,8 @@ export class SimulatedParticipant extends SimulatedLedger {
   /** Of each path, how the next requests go wrong; null for one that does not. */
   next: Record<string, (Fault | null)[]> = {}
   always: Record<string, Fault> = {}
+  /** Called with the path of each question, before it is answered. */
+  onAsked: ((path: string) => void) | null = null
   /** Everything asked so far. */
   asked: { path: string; body: Body }[] = []
   participantId = PARTICIPANT
@@ -62,7 +64,15 @@ export class SimulatedParticipant extends SimulatedLedger {
 
   /** No more faults, lies and delays. */
   heal(): void {
-    Object.assign(this, { next: {}, always: {}, lie: null, lieAboutTopology: null, lieAboutHash: null, tokens: null })
+    Object.assign(this, {
+      next: {},
+      always: {},
+      onAsked: null,
+      lie: null,
+      lieAboutTopology: null,
+      lieAboutHash: null,
+      tokens: null,
+    })
     Object.assign(this, {
       isHeld: false,
       participantId: PARTICIPANT,
@@ -86,6 +96,7 @@ export class SimulatedParticipant extends SimulatedLedger {
     if (path === '/token') return this.#token(response)
     const body = text === '' ? {} : (JSON.parse(text) as Body)
     this.asked.push({ path, body })
+    this.onAsked?.(path)
     const fault = this.next[path]?.shift() ?? this.always[path] ?? null
     if (fault === 'lose_before') return void request.socket.destroy()
     if (fault === 'hang') return

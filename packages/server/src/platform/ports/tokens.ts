@@ -63,8 +63,8 @@ export interface Tokens {
   scopes: ReadonlyMap<string, string>
   /** The end of the ledger, and its time there; null if it does not say. */
   end(): Promise<{ offset: number; at: Date | null }>
-  /** All holdings of a party as of an offset; `arguments_invalid` if they are too many to be read. @throws PlaceLost */
-  holdingsOf(party: string, offset: number): Promise<Holding[]>
+  /** All holdings of a party as of an offset; `arguments_invalid` if they are too many to be read in `maxMs`. @throws PlaceLost */
+  holdingsOf(party: string, offset: number, maxMs: number): Promise<Holding[]>
   /** What happened to the holdings of all parties after a place. @throws PlaceLost */
   updatesAfter(place: TokenPlace): Promise<TokenPage>
 }

@@ -7,6 +7,13 @@ import * as store from './store.ts'
 
 /** How many wallets are read in one step. */
 const WALLETS_A_STEP = 10
+/** For how long another one is begun in a step, before it is read on. */
+const WALLETS_MS_MAX = 5_000
+/** How long the reading of a wallet may take, and that of one that could not be read. */
+const READ_MS_MAX = 60_000
+const READ_AGAIN_MS_MAX = 10_000
+/** Every so many tries a wallet that could not be read has the whole time: an outage could be why, and it may need it. */
+const WHOLE_TIME_EVERY = 8
 const PROBLEM_CHARS_MAX = 500
 const MINUTE_MS = 60_000
 /** A wallet that fails is read again after a minute, then after two, four…, at most after this time. */
@@ -100,7 +107,8 @@ async function readWallet(deps: Deps, ledger: TokenLedger, cursor: store.CursorR
   const { tokens } = ledger
   let holdings: Holding[]
   try {
-    holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset)
+    const maxMs = wallet.failures % WHOLE_TIME_EVERY === 0 ? READ_MS_MAX : READ_AGAIN_MS_MAX
+    holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset, maxMs)
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     await postpone(deps, ledger, cursor, wallet, error)
@@ -168,6 +176,18 @@ const isRereadDue = (deps: Deps, { stale_since: stale, begun_at: begun }: store.
   stale !== null && deps.now().getTime() - begun.getTime() >= REREAD_MS_MIN
 
 /**
+ * Reads wallets that were not read yet: not all of them, as those of one tenant that take long must not keep what happens to all
+ * others waiting. @returns whether there were any
+ */
+async function readWallets(deps: Deps, ledger: TokenLedger, cursor: store.CursorRow): Promise<boolean> {
+  const unread = await store.listUnread({ db: deps.db, now: deps.now() }, cursor, WALLETS_A_STEP)
+  const until = deps.now().getTime() + WALLETS_MS_MAX
+  for (const wallet of unread)
+    if (!(await readWallet(deps, ledger, cursor, wallet)) || deps.now().getTime() >= until) break
+  return unread.length > 0
+}
+
+/**
  * One step behind a ledger: some wallets that were not read yet, and then some of what happened since, so that neither keeps the
  * other waiting. Each is one transaction that begins where the last one ended, whatever died in between and however many processes
  * follow. @returns whether there is more
@@ -181,10 +201,9 @@ export async function followTokens(deps: Deps, ledger: TokenLedger): Promise<boo
     return true
   }
   try {
-    const unread = await store.listUnread({ db: deps.db, now: deps.now() }, cursor, WALLETS_A_STEP)
-    for (const wallet of unread) if (!(await readWallet(deps, ledger, cursor, wallet))) break
+    const hadWallets = await readWallets(deps, ledger, cursor)
     const hasMore = await readOn(deps, ledger, cursor)
-    return hasMore || unread.length > 0
+    return hasMore || hadWallets
   } catch (error) {
     if (!(error instanceof PlaceLost)) throw error
     deps.log.warn({ err: error, ledger: ledger.name }, 'all holdings are read again')

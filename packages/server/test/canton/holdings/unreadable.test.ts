@@ -106,6 +106,61 @@ test.each([
   expect(view?.failures).toBe(1)
 })
 
+test('after a wallet that took long it is read on before the next one, and all are read in the end', async () => {
+  const { service, registry, follow, newHolder, sums } = scene
+  const [ada, bob, eve] = [await newHolder(), await newHolder(), await newHolder()]
+  const slow = [bob.walletId, eve.walletId]
+  await service.sql("update token_views set generation = 0, scopes = '{}' where wallet_id = any($1)", [slow])
+  registry.mint(ada.party, '3')
+  registry.mint(bob.party, '4')
+  const seen: { unread: number; has: Record<string, string> }[] = []
+  // Whatever is read takes six seconds.
+  service.steps['tokens read'] = async () => {
+    const [row] = await service.sql<{ unread: string }>(
+      'select count(*) as unread from token_views where generation = 0 and wallet_id = any($1)',
+      [slow],
+    )
+    seen.push({ unread: Number(row?.unread), has: await sums(ada) })
+    service.advance(6_000)
+  }
+  await follow()
+  service.steps['tokens read'] = undefined
+  // Read are: a wallet, a page, the other wallet, which finds the page's tokens, and a page.
+  expect(seen.slice(0, 3)).toEqual([
+    { unread: 2, has: {} },
+    { unread: 1, has: {} },
+    { unread: 1, has: { GOLD: '3' } },
+  ])
+  expect([await sums(bob), await stateOf(bob), await stateOf(eve)]).toEqual([{ GOLD: '4' }, 'current', 'current'])
+})
+
+test('a wallet that could not be read has ten seconds for the next tries, and a minute for the first and the ninth', async () => {
+  const { service, registry, follow, newHolder } = scene
+  const { participant } = service
+  const { walletId, party } = await newHolder()
+  for (let at = 0; at < 250; at += 1) registry.mint(party, '1')
+  await follow()
+  const tryAfter = async (failures: number) => {
+    await service.sql("update token_views set generation = 0, scopes = '{}', failures = $2 where wallet_id = $1", [
+      walletId,
+      failures,
+    ])
+    participant.version = '3.6.0'
+    // Each of the two pages takes eleven seconds.
+    participant.onAsked = (path) => {
+      if (path === PAGE) service.advance(11_000)
+    }
+    await follow()
+    participant.heal()
+    const [view] = await service.sql<{ failures: number }>(
+      'update token_views set due_at = $2 where wallet_id = $1 returning failures',
+      [walletId, service.deps.now()],
+    )
+    return view?.failures
+  }
+  expect([await tryAfter(0), await tryAfter(1), await tryAfter(7), await tryAfter(8)]).toEqual([0, 2, 8, 0])
+})
+
 test('an outage is no failure of a wallet', async () => {
   const { service, follow, newHolder } = scene
   const { walletId } = await newHolder()

@@ -13,6 +13,8 @@ interface HttpRequest {
   url: string
   headers: Record<string, string>
   body?: string
+  /** How long the answer may take, where that is less than the settings say. */
+  maxMs?: number
 }
 
 export interface HttpAnswer {
@@ -66,9 +68,9 @@ function readFiles({ tls: { caFile, certFile, keyFile } }: CantonSettings) {
 export function createSend(settings: CantonSettings): Send {
   const options = { keepAlive: true, maxSockets: CONNECTIONS_MAX }
   const agents = { http: new HttpAgent(options), https: new HttpsAgent({ ...options, ...readFiles(settings) }) }
-  return ({ method, url, headers, body }) =>
+  return ({ method, url, headers, body, maxMs = settings.timeoutMs }) =>
     new Promise((answer, fail) => {
-      const signal = AbortSignal.timeout(settings.timeoutMs)
+      const signal = AbortSignal.timeout(Math.max(1, Math.min(maxMs, settings.timeoutMs)))
       // Who is cut off while it reads an answer only sees that the connection ends.
       const failed = (error: unknown) =>
         fail(signal.aborted ? new UnreadAnswer('timeout', 'the answer takes too long') : error)

@@ -48,7 +48,8 @@ export class ParticipantError extends Error {
 /** A participant's JSON Ledger API. All methods @throw ParticipantError. */
 export interface Participant {
   get<T>(path: string, shape: z.ZodType<T>): Promise<T>
-  post<T>(path: string, body: object, shape: z.ZodType<T>): Promise<T>
+  /** `maxMs`: how long each of its requests may take, where that is less than the settings say. */
+  post<T>(path: string, body: object, shape: z.ZodType<T>, maxMs?: number): Promise<T>
 }
 
 function parsed(body: string): unknown {
@@ -76,11 +77,13 @@ export function createParticipant(settings: CantonSettings): Participant {
   const send = createSend(settings)
   const tokens = createTokens(send, settings)
 
-  async function once(method: 'GET' | 'POST', path: string, body: string | undefined, token: string | null) {
+  type Question = { method: 'GET' | 'POST'; path: string; body?: string; maxMs?: number }
+  async function once({ method, path, body, maxMs }: Question, token: string | null) {
     try {
       return await send({
         method,
         url: settings.url + path,
+        ...(maxMs === undefined ? {} : { maxMs }),
         headers: {
           accept: 'application/json',
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -104,22 +107,22 @@ export function createParticipant(settings: CantonSettings): Participant {
     }
   }
 
-  async function call<T>(method: 'GET' | 'POST', path: string, body: object | undefined, shape: z.ZodType<T>) {
-    const text = body === undefined ? undefined : JSON.stringify(body)
+  async function call<T>(question: Question, shape: z.ZodType<T>) {
     const token = await tokenOf()
-    let answer = await once(method, path, text, token)
+    let answer = await once(question, token)
     if (answer.status === 401 && token !== null) {
       tokens.refused(token)
-      answer = await once(method, path, text, await tokenOf())
+      answer = await once(question, await tokenOf())
     }
     if (answer.status !== 200) throw refusalOf(answer)
     const read = shape.safeParse(parsed(answer.body))
     if (read.success) return read.data
-    throw new ParticipantError(`The participant's answer to ${path} is not what its API describes.`)
+    throw new ParticipantError(`The participant's answer to ${question.path} is not what its API describes.`)
   }
 
   return {
-    get: (path, shape) => call('GET', path, undefined, shape),
-    post: (path, body, shape) => call('POST', path, body, shape),
+    get: (path, shape) => call({ method: 'GET', path }, shape),
+    post: (path, body, shape, maxMs) =>
+      call({ method: 'POST', path, body: JSON.stringify(body), ...(maxMs === undefined ? {} : { maxMs }) }, shape),
   }
 }

@@ -24,7 +24,6 @@ const PAGE = 200
  */
 const CONTRACTS_MAX = 100_000
 const PAGES_MAX = 1_000
-const PARTY_MS_MAX = 60_000
 /** How often an update is asked for before it is passed over. */
 const TRIES = 3
 /**
@@ -122,12 +121,12 @@ const tooMany = (what: string) =>
 
 type ContractsPage = z.infer<typeof ContractsPage>
 
-/** A page of contracts, with as many as can be read at once. */
-async function readContracts({ participant }: Parts, body: object): Promise<ContractsPage> {
+/** A page of contracts, with as many as can be read at once. `left`: how many milliseconds there are for an answer. */
+async function readContracts({ participant }: Parts, body: object, left: () => number): Promise<ContractsPage> {
   for (let maxPageSize = PAGE; ; maxPageSize = Math.max(1, Math.floor(maxPageSize / 4))) {
     try {
       return await askAt(() =>
-        participant.post('/v2/state/active-contracts-page', { ...body, maxPageSize }, ContractsPage),
+        participant.post('/v2/state/active-contracts-page', { ...body, maxPageSize }, ContractsPage, left()),
       )
     } catch (error) {
       // Before version 3.6 there are no pages.
@@ -135,35 +134,40 @@ async function readContracts({ participant }: Parts, body: object): Promise<Cont
         throw tooMany('too many for one answer')
       const unread = unreadIn(error)
       if (unread === 'oversize' && maxPageSize === 1) throw tooMany('contracts larger than an answer')
-      if (unread === null || maxPageSize === 1) throw error
+      if (unread === null || maxPageSize === 1 || left() <= 0) throw error
     }
   }
 }
 
 /** All active holdings of a party, in pages if they are many, which takes a participant of version 3.6. */
-async function holdingsOf(parts: Parts, rules: Rules, party: string, offset: number): Promise<Holding[]> {
+async function holdingsOf(
+  parts: Parts,
+  rules: Rules,
+  { party, offset, maxMs }: { party: string; offset: number; maxMs: number },
+): Promise<Holding[]> {
+  const until = parts.now().getTime() + maxMs
+  const left = () => until - parts.now().getTime()
   const eventFormat = { filtersByParty: { [party]: filterOf(rules) }, verbose: false }
   const asked = { activeAtOffset: offset, eventFormat }
   const few = await askAt(() =>
-    parts.participant.post(`/v2/state/active-contracts?limit=${PAGE}`, asked, z.array(Entry).max(PAGE)),
+    parts.participant.post(`/v2/state/active-contracts?limit=${PAGE}`, asked, z.array(Entry).max(PAGE), left()),
   ).catch((error: unknown) => {
-    if (unreadIn(error) !== null) return null
+    if (unreadIn(error) !== null && left() > 0) return null
     throw error
   })
   if (few !== null && few.length < PAGE) return activeIn(parts, rules, few).filter(({ owner }) => owner === party)
-  const until = performance.now() + PARTY_MS_MAX
   const all: Holding[] = []
   let pageToken: string | null = null
   let looked = 0
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-    const page = await readContracts(parts, pageToken === null ? asked : { ...asked, pageToken })
+    const page = await readContracts(parts, pageToken === null ? asked : { ...asked, pageToken }, left)
     const contracts = page.activeContracts ?? []
     all.push(...activeIn(parts, rules, contracts).filter(({ owner }) => owner === party))
     looked += contracts.length
     const next: string | null = page.nextPageToken || null
     if (next === null) return all
     if (next === pageToken) throw tooMany('pages that lead to themselves')
-    if (looked >= CONTRACTS_MAX || performance.now() > until) break
+    if (looked >= CONTRACTS_MAX || left() <= 0) break
     pageToken = next
   }
   throw tooMany(`more contracts than are looked at, its own or not (${looked} were)`)
@@ -332,7 +336,7 @@ export function createTokenReader(parts: Parts): Tokens | undefined {
       const { offset, seenUntil } = await asking(() => readLedgerEnd(parts))
       return { offset, at: seenUntil }
     },
-    holdingsOf: (party, offset) => holdingsOf(parts, rules, party, offset),
+    holdingsOf: (party, offset, maxMs) => holdingsOf(parts, rules, { party, offset, maxMs }),
     updatesAfter: (place) => updatesAfter(parts, rules, place),
   }
 }
