@@ -16,8 +16,8 @@ const POST_MIN = 2_500
 const DELIVERED_MIN = 2_000
 const USERS = 10_000
 const CONNECTIONS = 32
-/** As many as the service's API pool has by default: 40 less 8 of the engine and 2 of the probes. */
-const API_CONNECTIONS = 30
+/** As many as the service’s API pool has by default: 40 less 8 of the engine, 2 of the probes and 1 of the signing keys. */
+const API_CONNECTIONS = 29
 
 interface Stage {
   bed: Bed

@@ -1,14 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { entrancesOf, followerNames, hooks, maintenanceTasks, plainRoutes, recordKinds, routesOf } from './app.ts'
-import { ASYNC_COMMIT_SETTINGS, createWorker, ENGINE_SETTINGS, type Worker } from './delivery/engine/worker.ts'
+import { createWorker, type Worker } from './delivery/engine/worker.ts'
 import { createLink, FIRST_LINK_HOURS } from './operations/dashboard/link.ts'
 import { healthProbes } from './operations/health/routes.ts'
 import { readiness } from './operations/health/service.ts'
 import type { Config } from './platform/config.ts'
-import { type Connection, readConnection } from './platform/db/connection.ts'
 import type { Database } from './platform/db/db.ts'
 import { checkInstallation, type OpenedDatabase, openAndMigrate, withAdvisoryLock } from './platform/db/installation.ts'
-import { openDatabase, openFirstConnection } from './platform/db/pool.ts'
+import { openFirstConnection } from './platform/db/pool.ts'
 import { createReplica } from './platform/db/replica.ts'
 import type { Deps } from './platform/deps.ts'
 import { openEgress } from './platform/egress/configured.ts'
@@ -19,7 +18,7 @@ import { createRateLimiter } from './platform/http/rate-limits/rate-limit.ts'
 import { createServer, type Server } from './platform/http/server.ts'
 import { createJsonSchemas } from './platform/json-schema/json-schemas.ts'
 import { registerGauges } from './platform/observability/gauges.ts'
-import type { Logger, OpenLog } from './platform/observability/log.ts'
+import type { OpenLog } from './platform/observability/log.ts'
 import { createMetrics } from './platform/observability/metrics.ts'
 import { listenForMetrics, metricsRoute } from './platform/observability/metrics-route.ts'
 import { openTracing } from './platform/observability/tracing.ts'
@@ -30,13 +29,13 @@ import { createAuthenticator } from './platform/security/authenticator.ts'
 import { identityKey } from './platform/security/identity-key.ts'
 import { openKeyFile } from './platform/security/key-provider.ts'
 import { createEnforcement } from './platform/security/records/enforcement.ts'
-import { forReplica, type RecordKeeper } from './platform/security/records/keeper.ts'
 import { createRecordKeeper } from './platform/security/records/records.ts'
 import { createRevocations } from './platform/security/revocations.ts'
 import { createSigners, readSigners } from './platform/security/signers/signers.ts'
 import { createSigningKeys } from './platform/security/signing-keys.ts'
 import { createThreads } from './platform/security/threshold/threads.ts'
 import { openFloor } from './start-floor.ts'
+import { openPools } from './start-pools.ts'
 import { startRecords } from './start-records.ts'
 import { defaultApp } from './tenancy/apps/service.ts'
 import { createQuotas, UNLIMITED } from './tenancy/billing/quota.ts'
@@ -44,18 +43,6 @@ import { createTenant, isEmptyInstallation, listTenants } from './tenancy/tenant
 import { openLedgers, readLedgers } from './wallets/ledger/configured.ts'
 
 const LOCK_FIRST_START = 4_812_570_349
-/** For each of the engine's two pools. */
-const ENGINE_CONNECTIONS_MAX = 4
-/**
- * Settings of the connections that answer requests. Every statement there has its index, and the tables grow faster than
- * their statistics: a plan made while a table was small is to be no scan of it once it is large. One plan does for all
- * values; a statement for which it does not is planned anew each time (`unprepared`).
- */
-const API_SETTINGS = { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' }
-const PROBE_CONNECTIONS = 2
-const PROBE_TIMEOUT_MS = 1_500
-/** Past this, a list is read from the primary, which may take as long as it always may. */
-const REPLICA_TIMEOUT_MS = 5_000
 
 /** What the first start made. `given` when the key came from HALFKEY_ADMIN_KEY. */
 export interface FirstStart {
@@ -94,46 +81,6 @@ async function openPayments(config: Config): Promise<PaymentProcessor | null> {
   if (key === null || webhookSecret === null) return null
   const { createStripe } = await import('./tenancy/billing/stripe.ts')
   return createStripe(config, { key, webhookSecret })
-}
-
-/** The pools of a process, by what they are for. */
-function openPools(config: Config, connection: Connection, log: Logger, records: RecordKeeper) {
-  const shared = { connection, log, records }
-  const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
-  const apiConnections = Math.max(1, config.databaseConnections - 2 * engineConnections - PROBE_CONNECTIONS)
-  const api = openDatabase({
-    ...shared,
-    connectionsMax: apiConnections,
-    applicationName: 'halfkey api',
-    settings: API_SETTINGS,
-  })
-  const forEngine = { ...shared, connectionsMax: engineConnections, applicationName: 'halfkey engine' }
-  const engine = openDatabase({ ...forEngine, settings: ENGINE_SETTINGS })
-  const asyncCommit = openDatabase({ ...forEngine, settings: ASYNC_COMMIT_SETTINGS })
-  const replica =
-    config.databaseReplicaUrl === null
-      ? null
-      : openDatabase({
-          connection: readConnection(config.databaseReplicaUrl),
-          log,
-          records: forReplica(records),
-          connectionsMax: apiConnections,
-          applicationName: 'halfkey replica',
-          settings: API_SETTINGS,
-          readOnly: true,
-          acquireTimeoutMs: PROBE_TIMEOUT_MS,
-          statementTimeoutMs: REPLICA_TIMEOUT_MS,
-          clientSlackMs: 500,
-        })
-  const probe = openDatabase({
-    ...shared,
-    connectionsMax: PROBE_CONNECTIONS,
-    applicationName: 'halfkey probe',
-    acquireTimeoutMs: PROBE_TIMEOUT_MS,
-    statementTimeoutMs: PROBE_TIMEOUT_MS,
-    clientSlackMs: 500,
-  })
-  return { api, engine, async_commit: asyncCommit, probe, ...(replica === null ? {} : { replica }) }
 }
 
 const openKeys = (config: Config, role: 'all' | 'api' | 'worker' | 'tool') =>
@@ -181,7 +128,7 @@ export async function openParts(
   }
   let isNew = false
   try {
-    await Promise.all([db, engineDb].map(openFirstConnection))
+    await Promise.all([db, engineDb, probeDb, pools.key].map(openFirstConnection))
     isNew = await checkInstallation(db, keys, config)
     await startRecords({ db, enforcement, log, isNew, serves: role !== 'tool' })
   } catch (error) {
@@ -210,7 +157,7 @@ export async function openParts(
     signers,
     auth: createAuthenticator({ db, log, now }),
     // Not by the requests' pool: a request that signs a token may hold one of its connections and must not wait for another.
-    signingKeys: createSigningKeys({ db: probeDb, keys, signers, log, now }),
+    signingKeys: createSigningKeys({ db: pools.key, keys, signers, log, now }),
     revocations: createRevocations({ db, log, now }),
     limiter: createRateLimiter(),
     quotas: payments === null ? UNLIMITED : createQuotas({ now }),

@@ -35,7 +35,7 @@ export async function serve({ databaseUrl, kekFile, at, settings = {} }: Place):
     HALFKEY_PUBLIC_URL: 'http://localhost:8080',
     HALFKEY_DRAIN: '0',
     HALFKEY_RATE_LIMITS: 'off',
-    HALFKEY_DATABASE_CONNECTIONS: '12',
+    HALFKEY_DATABASE_CONNECTIONS: '13',
     // However old a fixture becomes, nothing of it is deleted for its age.
     HALFKEY_RETENTION: '3650d',
     HALFKEY_DEAD_LETTER_RETENTION: '3650d',

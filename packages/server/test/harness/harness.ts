@@ -181,7 +181,7 @@ export async function startService(
       // Tests set rows back on purpose, and those of the floor turn it on.
       HALFKEY_FLOOR: 'off',
       HALFKEY_RATE_LIMITS: 'off',
-      HALFKEY_DATABASE_CONNECTIONS: '12',
+      HALFKEY_DATABASE_CONNECTIONS: '13',
       ...settings,
     }),
   )

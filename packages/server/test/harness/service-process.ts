@@ -203,7 +203,7 @@ export class DataFolder {
       HALFKEY_DATA_DIR: this.dataDir,
       HALFKEY_RATE_LIMITS: 'off',
       HALFKEY_LOG_LEVEL: 'warn',
-      HALFKEY_DATABASE_CONNECTIONS: '14',
+      HALFKEY_DATABASE_CONNECTIONS: '15',
       HALFKEY_DRAIN: '0',
       ...settings,
     })

@@ -77,7 +77,7 @@ export async function readTroubles(db: Db, max: number): Promise<Troubles> {
         select from deliveries where lease_id is not null and lease_until < clock_timestamp() - interval '30 seconds' limit ${max}) c)
         as "overdueLeases",
       (select count(*) from pg_stat_activity where datname = current_database()
-        and application_name in ('halfkey api', 'halfkey engine', 'halfkey probe', 'halfkey listener')) as connections`)) as Troubles
+        and application_name in ('halfkey api', 'halfkey engine', 'halfkey probe', 'halfkey keys', 'halfkey listener')) as connections`)) as Troubles
 }
 
 /** An unfinished import of a tenant. */

@@ -1,5 +1,7 @@
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually, type Service, startService } from '../../../test/harness/harness.ts'
+import { signIn } from '../../../test/matrix/requests.ts'
 import type { Db } from '../db/db.ts'
 import { createSigningKeys, rotateSigningKey } from './signing-keys.ts'
 
@@ -67,4 +69,24 @@ test('many unknown ids at once share a reading or two', async () => {
   const all = await Promise.all(Array.from({ length: 100 }, (_, n) => found.find(`unknown ${n}`)))
   expect(new Set(all)).toEqual(new Set([undefined]))
   expect(readings.begun - before).toBeLessThanOrEqual(2)
+})
+
+test('signing keys that the database gives slowly are waited for: a user’s call does not fail by them', async () => {
+  const tenant = await service.newTenant()
+  const { accessToken } = await signIn(service, tenant)
+  const client = new pg.Client({ connectionString: service.databaseUrl })
+  await client.connect()
+  await client.query('begin; lock table signing_keys in access exclusive mode')
+  // None of the keys that were read before is trusted any more.
+  await eventually('the keys have been waited for', async () => {
+    const [row] = await service.sql<{ waited: boolean }>(
+      `select true as waited from pg_stat_activity where datname = current_database() and application_name = 'halfkey keys'
+       and wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '2 seconds'`,
+    )
+    return row?.waited
+  })
+  await client.query('commit')
+  await client.end()
+  const { status } = await tenant.get('/users/me', { headers: { authorization: `Bearer ${accessToken}` } })
+  expect(status).toBe(200)
 })
