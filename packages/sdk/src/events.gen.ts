@@ -64,6 +64,8 @@ export interface EventData {
   'delegated_session.exhausted': { delegatedSessionId: string; userId: string; walletId: string }
   /** A policy denied a transaction (at most one event per minute, session and rule). */
   'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
+  /** A user connected an agent by OAuth. */
+  'agent.connected': { delegatedSessionId: string; userId: string; walletId: string; clientId: string; name: string }
   /** A delegated session asks its wallet's owner to approve a transaction. */
   'approval.requested': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; link: string }
   /** A wallet's owner approved a transaction, and it was executed. */

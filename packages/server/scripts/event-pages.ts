@@ -48,6 +48,8 @@ export const WHEN: Record<EventType, string> = {
   'delegated_session.exhausted': 'By the completed transaction that was the last of `maxUses`.',
   'delegated_session.denied':
     'When `execute` is refused by the policy, at most once a minute for each session and rule. Dry runs emit nothing.',
+  'agent.connected':
+    'When the client of an agent exchanges the code that it got when the user confirmed. `delegated_session.created` came before it. `name` and `clientId` are what the client says of itself.',
   'approval.requested':
     'When a rule of `requireApproval` asks for the owner. Show them `link`, which holds no secret. Caps and budgets are held until they decide.',
   'approval.granted': 'By `POST /approvals/:id/approve`, together with `tx.completed`.',

@@ -1,3 +1,4 @@
+import { connectPageRoutes } from './delegation/connect/connect-routes.ts'
 import { AGENT_CALLS, AGENT_OPERATIONS, enterAsDelegate } from './delegation/service.ts'
 import { delegationSlice } from './delegation/slice.ts'
 import { eventTypeSlice } from './delivery/event-types/slice.ts'
@@ -187,7 +188,7 @@ export function entrancesOf(config: Config): readonly Entrance[] {
   return [
     {
       base: '/signin/api',
-      routes: [...signInPageRoutes, ...routes.filter(isForHostedPage)],
+      routes: [...signInPageRoutes, ...connectPageRoutes, ...routes.filter(isForHostedPage)],
       limit: 'publishable',
       enter: enterFromPage,
     },

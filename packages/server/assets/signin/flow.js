@@ -1,6 +1,8 @@
 import { showAccount } from './account.js'
 import { showApproval } from './approval.js'
+import { showConnect } from './connect.js'
 import { focusOn, make } from './dom.js'
+import { mayOpen } from './leaving.js'
 import { mfaForm } from './mfa-form.js'
 import { endPrompts } from './passkeys.js'
 import { endSession } from './session.js'
@@ -8,9 +10,6 @@ import { showSignIn } from './sign-in.js'
 import { withStepUp } from './step-up.js'
 import { button, notice, runner } from './ui.js'
 import { showWallet } from './wallet.js'
-
-/** Schemes that would run what they carry instead of leading somewhere. */
-const NEVER_OPENED = new Set(['javascript:', 'data:', 'blob:', 'vbscript:', 'file:', 'about:'])
 
 /**
  * Goes on after any sign-in: second factor, if there is one, then back to the app or to the account. A link from an app
@@ -30,6 +29,7 @@ export function signedIn(page, result) {
 /** @param {import('./page.js').Page} page */
 export function goOn(page) {
   if (page.config.approval !== null) showApproval(page)
+  else if (page.config.connect !== null) showConnect(page)
   else if (page.config.wallet) showWallet(page)
   else if (page.config.redirect === null) showAccount(page)
   else showReturning(page)
@@ -92,7 +92,7 @@ function showReturning(page) {
   const go = () =>
     run(null, '', async () => {
       onward.replaceChildren(again)
-      if (url === null || NEVER_OPENED.has(url.protocol)) throw new Error('not a place to go')
+      if (!mayOpen(redirect.uri)) throw new Error('not a place to go')
       const body = { redirectUri: redirect.uri, codeChallenge: redirect.codeChallenge }
       const { code } = await withStepUp(page, () => page.client.call('POST', 'code', body))
       const href = destinationOf(redirect, code)

@@ -1,3 +1,15 @@
+/** Schemes that would run what they carry instead of leading somewhere. */
+const NEVER_OPENED = new Set(['javascript:', 'data:', 'blob:', 'vbscript:', 'file:', 'about:'])
+
+/**
+ * Whether the browser may be sent to a URL.
+ * @param {string} text
+ */
+export function mayOpen(text) {
+  const url = URL.parse(text)
+  return url !== null && !NEVER_OPENED.has(url.protocol)
+}
+
 /**
  * What this tab keeps while its person is at a provider. For each app by itself: the pages of all apps share one origin, and one
  * that a link leads to meanwhile must not take what another one keeps.

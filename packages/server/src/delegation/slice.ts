@@ -7,6 +7,9 @@ import { APPROVAL_RECORD } from './approvals/approval-record.ts'
 import { approvalRoutes } from './approvals/approval-routes.ts'
 import { budgetRoutes } from './budgets/budget-routes.ts'
 import { SPENDING_RECORD } from './budgets/spending-record.ts'
+import { connectPlainRoutes } from './connect/connect-routes.ts'
+import { AGENT_TOKEN_RECORD } from './connect/token-record.ts'
+import { deleteOldAgentTokens } from './connect/tokens.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
@@ -26,12 +29,14 @@ export const delegationSlice: Slice = {
     ...recipientRoutes,
     ...approvalRoutes,
   ],
+  plainRoutes: connectPlainRoutes,
   errors: DELEGATED_SESSION_ERRORS,
   hooks: { proofSent },
-  records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD],
+  records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD, AGENT_TOKEN_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     deleteOldProofs,
+    hourly(deleteOldAgentTokens),
     hourly((db) => deleteOldDenials(deps, db)),
     detached(deps, (db) => reconcileTransactions({ ...deps, db })),
   ],

@@ -26,6 +26,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   delegation: [
     'identity/passkeys',
     'identity/sessions',
+    'identity/sign-in',
     'tenancy/apps',
     'wallets/custody',
     'wallets/transactions',

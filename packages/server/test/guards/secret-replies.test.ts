@@ -25,6 +25,7 @@ const OPENS_NOTHING: Readonly<Record<string, string>> = {
   'code POST /delegated-sessions/:id/execute': 'of a denial',
   'code POST /policies/simulate': 'of a denial',
   'code POST /policies/validate': 'of a warning',
+  'code GET /agent-requests/:id': 'of a warning',
   'code GET /custom-domains/:id/plan': 'of a step',
   'code GET /delegated-sessions/:id/denials': 'of a denial',
   'code GET /delegated-sessions/me/transactions': 'of an error',

@@ -7,7 +7,15 @@ const MIGRATIONS = join(import.meta.dirname, '../../migrations')
 
 /** One slice owns each table and alone writes it. The delivery room owns its tables as one. */
 const TABLES: Record<string, readonly string[]> = {
-  delegation: ['approvals', 'delegated_sessions', 'denials', 'used_proofs', 'wallet_recipients', 'wallet_spending'],
+  delegation: [
+    'agent_tokens',
+    'approvals',
+    'delegated_sessions',
+    'denials',
+    'used_proofs',
+    'wallet_recipients',
+    'wallet_spending',
+  ],
   delivery: [
     'attempts',
     'deliveries',

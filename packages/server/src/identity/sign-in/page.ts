@@ -18,6 +18,8 @@ export interface SignInPageConfig {
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
   /** The approval that the page is about; null for the other pages. */
   approval: string | null
+  /** What an agent's client asks for, if the page is about that. */
+  connect: string | null
   /** Whether the page is the one of the user's wallet. */
   wallet: boolean
 }

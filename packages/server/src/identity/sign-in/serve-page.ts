@@ -103,9 +103,9 @@ async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id
 }
 
 /** What the page is for: a link to `/approve` names an approval, `/wallet` is the user's wallet, `/signin` may name a redirect. */
-type Purpose = Partial<Pick<SignInPageConfig, 'redirect' | 'approval' | 'wallet'>>
+type Purpose = Partial<Pick<SignInPageConfig, 'redirect' | 'approval' | 'connect' | 'wallet'>>
 
-const NO_PURPOSE = { redirect: null, approval: null, wallet: false }
+const NO_PURPOSE = { redirect: null, approval: null, connect: null, wallet: false }
 
 /** The page of an app, or an error page for an invalid link. `read` returns a message that says what is wrong with the link. */
 async function hostedPage(
@@ -148,9 +148,11 @@ async function hostedPage(
   return html(200, renderSignInPage(config))
 }
 
-/** The hosted sign-in page. */
+/** The hosted sign-in page: also for a user who is to connect an agent, whose request is stored under `connect`. */
 export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   return hostedPage(deps, request, (app, query) => {
+    const connect = query.get('connect')
+    if (connect !== null) return isId('chl', connect) ? { connect } : 'connect is not the id of a request.'
     const redirect = redirectOf(app, query)
     return typeof redirect === 'string' ? redirect : { redirect }
   })

@@ -21,6 +21,7 @@ const TARGETS: { [F in Family<EventType>]: TargetOf<Extract<EventType, `${F}.${s
   delegated_session: 'delegatedSessionId',
   budget: 'walletId',
   approval: 'approvalId',
+  agent: 'delegatedSessionId',
   recipient: 'recipientId',
   tx: 'transactionId',
   key_share: 'walletId',

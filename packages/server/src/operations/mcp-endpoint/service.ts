@@ -1,8 +1,10 @@
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { createAgent } from '../../../../mcp/src/agent.ts'
 import { createAgentServer } from '../../../../mcp/src/server.ts'
+import { resourceMetadataOf, sessionTokenFor } from '../../delegation/service.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { envelope, fail } from '../../platform/http/errors.ts'
+import { envelope, fail, pathId } from '../../platform/http/errors.ts'
+import { limitPage } from '../../platform/http/rate-limits/limits.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import { VERSION } from '../../platform/version.ts'
 
@@ -13,6 +15,9 @@ const INSIDE = 'http://halfkey.invalid'
 const JSON_TYPE = 'application/json; charset=utf-8'
 /** Longer than the attempts of a tool, and shorter than a client waits. */
 const ANSWER_MS_MAX = 55_000
+
+/** How calls without a valid token are limited. */
+const REFUSED_CALLS = { base: '/mcp', limit: 'publishable' } as const
 
 const BEARER = /^Bearer +(\S+)$/i
 
@@ -53,9 +58,21 @@ function webRequest({ method, headers, body }: PlainRequest): Request {
   return new Request(`${INSIDE}/mcp`, { method, headers: passed, ...sent, signal: AbortSignal.timeout(ANSWER_MS_MAX) })
 }
 
-/** A refusal of the API passed on, with the challenge that a bearer token needs (RFC 6750, section 3). */
-function refusal(status: number, body: string, headers: Readonly<Record<string, string>>, token: string): PlainAnswer {
-  const challenge = `Bearer realm="halfkey"${token === '' ? '' : ', error="invalid_token"'}`
+/** What is asked of a client without a valid token (RFC 6750, section 3); of one that can get one by OAuth, where (RFC 9728, section 5.1). */
+const challengeFor = (token: string, metadata: string | null) =>
+  [
+    'Bearer realm="halfkey"',
+    ...(metadata === null ? [] : [`resource_metadata="${metadata}"`]),
+    ...(token === '' ? [] : ['error="invalid_token"']),
+  ].join(', ')
+
+/** A refusal of the API passed on. */
+function refusal(
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>>,
+  challenge: string,
+): PlainAnswer {
   const { 'retry-after': retryAfter } = headers
   return {
     status,
@@ -69,20 +86,14 @@ function refusal(status: number, body: string, headers: Readonly<Record<string, 
   }
 }
 
-/**
- * Answers one request of an agent's client. Each stands for itself: nothing is kept between two. The token, the origin and
- * the limits are checked by the API before the protocol's handler sees the request. A session that has ended is let in: the
- * tools say that it has.
- */
-export async function answerAgent(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
-  const { authorization = '' } = request
-  const [, token = ''] = BEARER.exec(authorization) ?? []
+/** The session of a token. */
+function findSession(request: PlainRequest, authorization: string) {
   const headers = { ...carriedOn(request), ...(authorization === '' ? {} : { authorization }) }
-  const me = await request.ask({ method: 'GET', path: `${BASE}/delegated-sessions/me`, headers })
-  const hasEnded = me.status === 410 || (me.status === 403 && me.body.includes('"user_suspended"'))
-  const isBound = me.status === 401 && me.body.includes('"dpop_proof_')
-  if (isBound) return refusal(me.status, envelope(deps.config, needsKey()), me.headers, token)
-  if (me.status !== 200 && !hasEnded) return refusal(me.status, me.body, me.headers, token)
+  return request.ask({ method: 'GET', path: `${BASE}/delegated-sessions/me`, headers })
+}
+
+/** Has the protocol's handler answer a request whose token was accepted. */
+async function answerWith(deps: Deps, request: PlainRequest, token: string): Promise<PlainAnswer> {
   const agent = createAgent({ baseUrl: INSIDE + BASE, token }, inside(request))
   const context = {
     scrub: (text: string) => text.replaceAll(token, 'dst_[removed]'),
@@ -99,4 +110,55 @@ export async function answerAgent(deps: Deps, request: PlainRequest): Promise<Pl
   const { allow } = Object.fromEntries(response.headers)
   const more = allow === undefined ? {} : { allow }
   return { status: response.status, contentType, headers: { 'cache-control': 'no-store', ...more }, body }
+}
+
+/**
+ * Answers one request of an agent's client. Each stands for itself: nothing is kept between two. The token, the origin and
+ * the limits are checked by the API before the protocol's handler sees the request. A session that has ended is let in: the
+ * tools say that it has.
+ */
+export async function answerAgent(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const { authorization = '' } = request
+  const [, token = ''] = BEARER.exec(authorization) ?? []
+  const me = await findSession(request, authorization)
+  const hasEnded = me.status === 410 || (me.status === 403 && me.body.includes('"user_suspended"'))
+  const isBound = me.status === 401 && me.body.includes('"dpop_proof_')
+  const challenge = challengeFor(token, null)
+  if (isBound) return refusal(me.status, envelope(deps.config, needsKey()), me.headers, challenge)
+  if (me.status !== 200 && !hasEnded) return refusal(me.status, me.body, me.headers, challenge)
+  return answerWith(deps, request, token)
+}
+
+/** Whether a session may be used by a token of OAuth: such a token ends with its session, and while the wallet is frozen. */
+const isUsable = ({ status, body }: { status: number; body: string }): boolean =>
+  status === 200 && (JSON.parse(body) as { data: { wallet: { status: string } } }).data.wallet.status !== 'frozen'
+
+/** An ended session is no reason to keep a client from asking its user again. */
+const ENDED = /"(user_suspended|guest_expired|delegated_session_(revoked|expired|exhausted))"/
+
+/**
+ * The same for a client that its user connected by OAuth, at the `/mcp` of their app. Only an access token for it counts: it stands for the
+ * token of the session, which stays inside. @throws not_found for what is no app's id
+ */
+export async function answerConnected(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const { authorization = '', path } = request
+  const appId = pathId('app', path.slice(path.lastIndexOf('/') + 1))
+  const [, accessToken = ''] = BEARER.exec(authorization) ?? []
+  const challenge = challengeFor(authorization, resourceMetadataOf(deps, appId))
+  const invalid = () =>
+    refusal(
+      401,
+      envelope(deps.config, fail(authorization === '' ? 'session_missing' : 'session_invalid')),
+      {},
+      challenge,
+    )
+  const token = await sessionTokenFor(deps, appId, accessToken)
+  if (token === undefined) {
+    await limitPage(deps, REFUSED_CALLS, request.address)
+    return invalid()
+  }
+  const me = await findSession(request, `Bearer ${token}`)
+  if (isUsable(me)) return answerWith(deps, request, token)
+  if (me.status === 200 || ENDED.test(me.body)) return invalid()
+  return refusal(me.status, me.body, me.headers, challenge)
 }

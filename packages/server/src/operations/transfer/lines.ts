@@ -62,6 +62,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   api_keys: ['created_by'],
   apps: [
     'address_book',
+    'agents',
     'branding',
     'budgets',
     'email',

@@ -32,6 +32,7 @@ const underWay: LeftOut = { leftOut: 'what is under way ends with the old instal
  */
 export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   accepted_restores: ofInstallation,
+  agent_tokens: { leftOut: 'opens the old installation only: users connect their agents again' },
   tenants: 'copied',
   apps: 'copied',
   app_logos: 'copied',

@@ -7,6 +7,16 @@ import { type Db, sql } from './db.ts'
  */
 export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   accepted_restores: 'all',
+  agent_tokens: [
+    'kind',
+    'app_id',
+    'delegated_session_id',
+    'client_id',
+    'redirect_uri',
+    'code_challenge',
+    'box',
+    'expires_at',
+  ],
   api_keys: ['type', 'app_id', 'created_by'],
   audit_entries: [
     'id',

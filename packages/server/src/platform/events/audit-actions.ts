@@ -26,6 +26,7 @@ const AUDIT_ONLY_ACTIONS = [
   'wallet.unfrozen',
   'wallet.sessions_revoked',
   'app.sessions_revoked',
+  'agent.connection_ended',
   'users.imported',
   'member.invited',
   'member.joined',

@@ -163,6 +163,14 @@ export const EVENT_CATALOGUE = {
       message: 'No rule of the policy allows command 0: exercise Token:Holding Split.',
     },
   },
+  'agent.connected': {
+    description: 'A user connected an agent by OAuth.',
+    data: {
+      ...delegatedData,
+      clientId: 'https://agent.example.com/client.json',
+      name: 'Shopping agent (agent.example.com)',
+    },
+  },
   'approval.requested': {
     description: "A delegated session asks its wallet's owner to approve a transaction.",
     data: { ...approvalData, link: `https://auth.example.com/approve?app=${app}&id=${approval}` },

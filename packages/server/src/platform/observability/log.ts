@@ -5,7 +5,7 @@ export type Logger = Pick<PinoLogger, 'debug' | 'info' | 'warn' | 'error'>
 
 /** Everything that opens something, by the form of its text: API keys, sign-in codes, dashboard links, webhook secrets, delegate, portal and refresh tokens, JWTs. */
 const SECRETS =
-  /hk_rt_[\w.-]{8,}|(?:hk_(?:sk|pk|sc|dl)_|whsec_|dst_|prt_)[A-Za-z0-9+/=_-]{8,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+/g
+  /hk_rt_[\w.-]{8,}|(?:hk_(?:sk|pk|sc|dl)_|whsec_|dst_|prt_|ag[car]_)[A-Za-z0-9+/=_-]{8,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]+/g
 
 /** Replaces whatever looks like a secret. For text that a caller chose (a request id) or that a library wrote (an error). */
 export function redact(text: string): string {

@@ -67,9 +67,11 @@ function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_CHARS)
 }
 
+const TOKEN_BYTES = 32
+
 /** A new token: the prefix, 32 random bytes in base 62, and a checksum, so that a typo fails without a look-up. */
-function newToken(prefix: string): string {
-  const body = prefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), BODY_CHARS)
+function newToken(prefix: string, bytes: Buffer = randomBytes(TOKEN_BYTES)): string {
+  const body = prefix + base62(BigInt(`0x${bytes.toString('hex')}`), BODY_CHARS)
   return body + checksum(body)
 }
 
@@ -115,6 +117,16 @@ export function newDelegateToken(): { token: string; hash: Buffer } {
 export function delegateTokenHash(token: string): Buffer | null {
   return isToken(DELEGATE_PREFIX, token) ? sha256(token) : null
 }
+
+/** What an agent's client gets by OAuth. */
+const AGENT_PREFIXES = { code: 'agc_', access: 'aga_', refresh: 'agr_' } as const
+export type AgentTokenKind = keyof typeof AGENT_PREFIXES
+
+/** A new code or token of an agent's connection. `bytes`: 32 secret ones that it is made of, random by default. */
+export const newAgentToken = (kind: AgentTokenKind, bytes?: Buffer): string => newToken(AGENT_PREFIXES[kind], bytes)
+
+/** Whether a text can be such a code or token at all. */
+export const isAgentToken = (kind: AgentTokenKind, text: string): boolean => isToken(AGENT_PREFIXES[kind], text)
 
 const PORTAL_PREFIX = 'prt_'
 

@@ -29,6 +29,7 @@ export type ChallengeKind =
   | 'provider_link'
   | 'wallet_sign_in'
   | 'wallet_link'
+  | 'agent_request'
 
 /** How long a challenge can be answered, unless it says otherwise. */
 export const CHALLENGE_MS = 5 * 60_000

@@ -54,6 +54,7 @@ test('an app needs only a name and has every default', async () => {
     addressBook: { coolingOffSeconds: 86_400 },
     externalWallets: { types: [], signUp: true, chainIds: [1] },
     openid: { issuer: `https://id.example.com/apps/${body.data.id}`, audiences: [], claims: [] },
+    agents: { connect: false },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),

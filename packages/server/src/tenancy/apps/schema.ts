@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { Metadata, Paging, Times } from '../../platform/http/route.ts'
 import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
 import { PARTY_PATTERN } from '../../platform/ports/party.ts'
+import { Agents, AgentsChange } from './agents-schema.ts'
+import { EmailRecovery } from './email-recovery-schema.ts'
 import { OpenId, OpenIdChange } from './openid-schema.ts'
 
 const LIST_ENTRIES_MAX = 100
@@ -134,25 +136,6 @@ const EmailSettings = {
       description:
         'Addresses with a fixed code, for store reviews and tests; nothing is sent to them. In production they count only with HALFKEY_TEST_CODES.',
       ...expected('a list of at most 10 addresses with their codes'),
-    }),
-}
-
-/** Shorter waits give the owner too little time to notice. */
-const RECOVERY_HOURS_MIN = 24
-const RECOVERY_HOURS_MAX = 720
-
-const EmailRecovery = {
-  enabled: z.boolean().meta({
-    description:
-      'Whether users who lost their passkeys get a new one by their confirmed email, after a wait in which every other way in can cancel it. Needs `email.enabled`.',
-  }),
-  waitHours: z
-    .int()
-    .min(RECOVERY_HOURS_MIN)
-    .max(RECOVERY_HOURS_MAX)
-    .meta({
-      description: `How long such a recovery waits: ${RECOVERY_HOURS_MIN} to ${RECOVERY_HOURS_MAX} hours. A change counts for recoveries that are requested later.`,
-      example: 72,
     }),
 }
 
@@ -320,6 +303,7 @@ export const App = z
     addressBook: z.object({ coolingOffSeconds: CoolingOffSeconds }),
     externalWallets: z.object(ExternalWallets),
     openid: OpenId,
+    agents: Agents,
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -364,6 +348,7 @@ const settings = {
   addressBook: z.strictObject({ coolingOffSeconds: CoolingOffSeconds.optional() }).optional(),
   externalWallets: z.strictObject(ExternalWallets).partial().optional(),
   openid: OpenIdChange.optional(),
+  agents: AgentsChange.optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

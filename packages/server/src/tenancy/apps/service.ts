@@ -20,6 +20,7 @@ import * as store from './store.ts'
 export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
 export { METADATA_CLAIM_PREFIX, RESERVED_CLAIMS } from './openid.ts'
 export { listAllApps } from './store.ts'
+export { redirectUrlProblem } from './urls.ts'
 
 export const APP_ERRORS = {
   default_app: [409, "The tenant's default app can't be deleted. Make another app the default one first."],
@@ -188,6 +189,7 @@ export type SignInSettings = Pick<
   | 'email'
   | 'emailRecovery'
   | 'externalWallets'
+  | 'agents'
 > & {
   /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null

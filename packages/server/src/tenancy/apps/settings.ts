@@ -38,6 +38,7 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     address_book: { coolingOffSeconds: 86_400 },
     external_wallets: { types: [], signUp: true, chainIds: [1] },
     openid: { audiences: [], claims: [] },
+    agents: { connect: false },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -154,6 +155,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     address_book: merged(before.address_book, input.addressBook),
     external_wallets: merged(before.external_wallets, input.externalWallets),
     openid: merged(before.openid, input.openid),
+    agents: merged(before.agents, input.agents),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -166,7 +168,18 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
   return row
 }
 
-const NESTED = ['passkey', 'messenger', 'mfa', 'sessions', 'mpc', 'recovery', 'email', 'openid', 'branding'] as const
+const NESTED = [
+  'passkey',
+  'messenger',
+  'mfa',
+  'sessions',
+  'mpc',
+  'recovery',
+  'email',
+  'openid',
+  'agents',
+  'branding',
+] as const
 
 /** The fields that differ, in the record's order and as paths: `name`, `mfa.policy`. */
 export function changedFields(before: AppRow, after: AppRow): string[] {

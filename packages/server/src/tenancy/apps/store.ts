@@ -31,6 +31,7 @@ export interface AppRow extends Versioned {
   address_book: App['addressBook']
   external_wallets: App['externalWallets']
   openid: Omit<App['openid'], 'issuer'>
+  agents: App['agents']
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -60,7 +61,7 @@ export function toApp(row: AppRow, at: PublicAddress): App {
   return wire(
     { ...row, passkey, messenger, email, openid, branding, budgets: row.budgets.limits },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email email_recovery budgets
-    address_book external_wallets openid branding metadata created_at updated_at`,
+    address_book external_wallets openid agents branding metadata created_at updated_at`,
   )
 }
 
@@ -117,7 +118,7 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, at: PublicAd
 export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid branding metadata
+    email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid agents branding metadata
     updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))

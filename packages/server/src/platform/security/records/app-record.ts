@@ -26,6 +26,7 @@ export const APP_RECORD = defineRecord({
     address_book: 'json',
     external_wallets: 'json',
     openid: 'json',
+    agents: 'json',
   },
   initial: {
     budgets: { limits: [] },
@@ -33,6 +34,7 @@ export const APP_RECORD = defineRecord({
     address_book: { coolingOffSeconds: 86_400 },
     external_wallets: { types: [], signUp: true, chainIds: [1] },
     openid: { audiences: [], claims: [] },
+    agents: { connect: false },
   },
   notAuthority: {
     name: 'shown only',

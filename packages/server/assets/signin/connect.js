@@ -1,0 +1,187 @@
+import { ApiError } from './client.js'
+import { checkedForm, expiryField, recipientsField, spendFields } from './connect-form.js'
+import { make } from './dom.js'
+import { mayOpen } from './leaving.js'
+import { endSession } from './session.js'
+import { withStepUp } from './step-up.js'
+import { button, notice, onSubmit, runner } from './ui.js'
+import { Refused } from './words.js'
+
+/** @typedef {import('./page.js').Page} Page */
+/** @typedef {import('../../src/delegation/connect/connect-schema.ts').AgentRequest} AgentRequest */
+
+/** What a refusal means here. The rest is told in general words. */
+const REFUSALS = {
+  not_found: 'This request is over. Start again in the agent.',
+  wallet_frozen: 'Your wallet is frozen, so nothing can be connected to it.',
+  approvals_unavailable: 'The agent wants to ask you before some payments. Your wallet cannot do that.',
+  session_limit_reached: 'Too many agents are connected to your wallet. Disconnect one first.',
+}
+
+/**
+ * Shows what an agent's client asks for, and lets the owner of the wallet allow it, or less of it.
+ * @param {Page} page
+ */
+export async function showConnect(page) {
+  page.show([make('h1', {}, 'One moment…'), make('p', { class: 'lead' }, 'Loading what the agent asks for.')])
+  try {
+    showQuestion(page, await page.client.call('GET', `agent-requests/${encodeURIComponent(page.config.connect)}`))
+  } catch (error) {
+    const isOver = error instanceof ApiError && error.status === 404
+    const words = isOver ? REFUSALS.not_found : 'This could not be loaded. Check your network and try again.'
+    showEnd(page, isOver ? 'Nothing to connect' : 'Not loaded', words, !isOver)
+  }
+}
+
+/**
+ * @param {Page} page
+ * @param {string} title
+ * @param {string} words
+ * @param {boolean} [retry]
+ */
+function showEnd(page, title, words, retry = false) {
+  const place = notice()
+  const again = button({ label: 'Try again', kind: 'primary' })
+  const leave = button({ label: 'Sign out', kind: 'quiet' })
+  const content = make('div', { class: 'stack' }, retry && again, leave, place.element)
+  const run = runner(content, place)
+  again.addEventListener('click', () => showConnect(page))
+  leave.addEventListener('click', () =>
+    run(leave, 'Signing out…', async () => {
+      await endSession(page)
+      page.startAgain('You are signed out.')
+    }),
+  )
+  page.show([make('h1', {}, title), make('p', { class: 'lead', dir: 'auto' }, words), content])
+}
+
+/** @param {string} text */
+const exact = (text) => make('code', { class: 'exact' }, text)
+
+/**
+ * Who asks. Nobody has checked the name: the address is what counts, so it stands beside it.
+ * @param {AgentRequest} asked
+ */
+const facts = ({ client, redirect, maxUses }) =>
+  make(
+    'dl',
+    { class: 'facts' },
+    make('dt', {}, 'Who asks'),
+    make(
+      'dd',
+      { dir: 'auto' },
+      make('bdi', {}, client.name ?? 'An agent without a name'),
+      ' (nobody has checked this name)',
+    ),
+    make('dd', { dir: 'auto' }, exact(client.id)),
+    make('dt', {}, 'Afterwards you go to'),
+    make('dd', { dir: 'auto' }, redirect.loopback ? 'A program on this device' : exact(redirect.host)),
+    maxUses !== null && make('dt', {}, 'Ends after'),
+    maxUses !== null && make('dd', {}, `${maxUses} transactions`),
+  )
+
+/** @param {AgentRequest} asked */
+const wordsOf = ({ policy, words }) =>
+  policy === null
+    ? ['Can transfer tokens that you set an amount for, and no others.', 'Sees the tokens in your wallet.']
+    : words.filter(({ rule }) => !rule.startsWith('spend[')).map(({ text }) => text)
+
+/**
+ * @param {Page} page
+ * @param {AgentRequest} asked
+ */
+function showQuestion(page, asked) {
+  const { client, wallet } = asked
+  const place = notice()
+  const spend = spendFields(asked)
+  const recipients = recipientsField()
+  const expiry = expiryField(asked)
+  const yes = button({ label: 'Connect', kind: 'primary', submit: true })
+  const no = button({ label: 'Refuse', kind: 'secondary' })
+  const able = wallet !== null && !wallet.frozen
+  const fields = {
+    ...Object.fromEntries(spend.map(({ input }, index) => [`spend.${index}.amount`, input])),
+    recipients,
+    expiresInSeconds: expiry,
+  }
+  const form = make(
+    'form',
+    { class: 'stack' },
+    ...(able ? [...spend.map(({ input }) => input), recipients, expiry].map(({ element }) => element) : []),
+    able && yes,
+    no,
+    place.element,
+  )
+  const run = runner(form, place, fields)
+  onSubmit(form, () =>
+    run(yes, 'Connecting…', async () => connect(page, asked, checkedForm(asked, { spend, recipients, expiry }))),
+  )
+  no.addEventListener('click', () =>
+    run(no, 'Refusing…', async () =>
+      showReturning(page, await told(() => page.client.call('POST', `agent-requests/${asked.id}/refuse`))),
+    ),
+  )
+  page.show([
+    make('h1', { dir: 'auto' }, `Connect an agent of ${client.host}?`),
+    make(
+      'p',
+      { class: 'lead', dir: 'auto' },
+      `It will act from your wallet in ${page.config.appName} without asking you, within these limits. You can lower them now, and disconnect it at any time.`,
+    ),
+    facts(asked),
+    make('h2', {}, 'What it can do'),
+    make('ul', { class: 'sentences' }, ...wordsOf(asked).map((text) => make('li', { dir: 'auto' }, text))),
+    ...asked.warnings.map(({ message }) => make('p', { class: 'row-more', dir: 'auto' }, message)),
+    form,
+  ])
+  if (wallet === null)
+    place.say(`You have no wallet in ${page.config.appName} yet. Create one there, then start again.`)
+  else if (wallet.frozen) place.say(REFUSALS.wallet_frozen)
+}
+
+/**
+ * @template T
+ * @param {() => Promise<T>} call
+ */
+async function told(call) {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const words = REFUSALS[/** @type {keyof typeof REFUSALS} */ (error.code)]
+    if (words !== undefined) throw new Refused(words)
+    const field = error.details.find((detail) => detail.field !== undefined)?.field ?? null
+    if (error.code === 'validation_failed')
+      throw new Refused('This is more than the agent asked for, or cannot be read.', field)
+    throw error
+  }
+}
+
+/**
+ * @param {Page} page
+ * @param {AgentRequest} asked
+ * @param {object} allowed
+ */
+async function connect(page, asked, allowed) {
+  const path = `agent-requests/${asked.id}/connect`
+  showReturning(page, await told(() => withStepUp(page, () => page.client.call('POST', path, allowed))))
+}
+
+/**
+ * Back to the client. The link stays: some browsers open programs only at a tap.
+ * @param {Page} page
+ * @param {{ redirectTo: string }} answer
+ */
+function showReturning(page, { redirectTo }) {
+  if (!mayOpen(redirectTo)) return showEnd(page, 'Done', 'You can close this page and go back to the agent.')
+  page.show([
+    make('h1', {}, 'Taking you back to the agent…'),
+    make('p', { class: 'lead' }, 'You can close this page when the agent says that it goes on.'),
+    make(
+      'div',
+      { class: 'stack' },
+      make('a', { class: 'button secondary', href: redirectTo, rel: 'noreferrer' }, 'Continue'),
+    ),
+  ])
+  location.replace(redirectTo)
+}

@@ -1,0 +1,175 @@
+import { pageCaller } from '../../identity/sign-in/service.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
+import { publish } from '../../platform/events/events.ts'
+import type { OfApp } from '../../platform/hooks.ts'
+import { HttpError } from '../../platform/http/errors.ts'
+import type { Origin } from '../../platform/http/route.ts'
+import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
+import { revokeDelegatedSession } from '../manage/revoke.ts'
+import { requireLive } from '../session.ts'
+import { findLive, type LiveRow } from '../store.ts'
+import { DETAILS_TYPE } from './place.ts'
+import type { AgentTokenRow } from './token-record.ts'
+import { lockToken, useToken } from './token-store.ts'
+import {
+  createAccessToken,
+  hasForm,
+  keepRefreshToken,
+  type OpenConnection,
+  openToken,
+  refreshTokenAfter,
+} from './tokens.ts'
+
+/** How long a used refresh token still returns the next one, in case the response was lost or two calls refreshed at once. */
+const GRACE_MS = 30_000
+
+/** A client's call, at the token endpoint of an app. */
+export interface TokenCall extends OfApp {
+  origin: Origin
+  /** The parameters of the body. */
+  given: ReadonlyMap<string, string>
+}
+
+/** RFC 6749, section 5.2. */
+export interface Refused {
+  error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'unsupported_grant_type' | 'invalid_target'
+  description: string
+}
+
+/** RFC 6749, section 5.1, with what was granted (RFC 9396, section 7). */
+export interface Granted {
+  access_token: string
+  token_type: 'Bearer'
+  expires_in: number
+  refresh_token: string
+  authorization_details: object[]
+}
+
+const refuse = (description: string): Refused => ({ error: 'invalid_grant', description })
+
+const INVALID = refuse('This code or token is not valid, or is not for this client.')
+
+/**
+ * The session of a connection while it can act; else why it cannot. Called in the transaction that gives out tokens, and not locked: a
+ * session that ends meanwhile ends them too.
+ */
+async function liveSession(db: Db, deps: Deps, connection: OpenConnection): Promise<LiveRow | Refused> {
+  const reach = { tenantId: connection.tenant_id, appId: connection.app_id }
+  const row = await findLive(db, deps.now(), reach, connection.delegated_session_id)
+  if (row === undefined || !equalSecrets(row.token_hash, sha256(connection.sessionToken))) return INVALID
+  try {
+    requireLive(row, deps.now())
+  } catch (error) {
+    if (error instanceof HttpError && error.status < 500) return refuse(error.message)
+    throw error
+  }
+  return row
+}
+
+/** Ends a connection: somebody has a code or token who should not, or nobody has what belongs to it. */
+async function end(tx: Db, deps: Deps, { tenantId, appId, origin }: TokenCall, connection: OpenConnection) {
+  const caller = pageCaller(tenantId, appId)
+  const delegate = { tokenHash: sha256(connection.sessionToken), jkt: null }
+  const call = { caller, origin, user: null, delegate }
+  const { delegated_session_id: target } = connection
+  await recordAuditOnly(tx, deps, { tenantId, appId, action: 'agent.connection_ended', target, cause: call })
+  await revokeDelegatedSession({ ...deps, db: tx }, call, target)
+}
+
+async function grant(
+  tx: Db,
+  deps: Deps,
+  connection: OpenConnection,
+  session: LiveRow,
+  refreshToken: string,
+): Promise<Granted> {
+  const { accessToken, expiresInSeconds } = await createAccessToken(tx, deps, connection, session.expires_at)
+  return {
+    access_token: accessToken,
+    token_type: 'Bearer',
+    expires_in: expiresInSeconds,
+    refresh_token: refreshToken,
+    authorization_details: [
+      {
+        type: DETAILS_TYPE,
+        delegatedSessionId: session.id,
+        policy: session.policy,
+        maxUses: session.max_uses,
+        expiresAt: session.expires_at.toISOString(),
+      },
+    ],
+  }
+}
+
+const isAnswered = (row: AgentTokenRow, given: TokenCall['given']) =>
+  row.client_id === given.get('client_id') &&
+  row.redirect_uri === given.get('redirect_uri') &&
+  equalSecrets(
+    Buffer.from(sha256(given.get('code_verifier') ?? '').toString('base64url')),
+    Buffer.from(row.code_challenge ?? ''),
+  )
+
+/**
+ * Exchanges a code (RFC 6749, section 4.1.3). A code that is used twice, too late, or with a wrong verifier, redirect or client, ends the
+ * session: nobody who should have it will come.
+ */
+export async function exchangeCode(deps: Deps, call: TokenCall): Promise<Granted | Refused> {
+  const code = call.given.get('code')
+  if (!hasForm('code', code)) return INVALID
+  return deps.db.tx(async (tx) => {
+    const row = await lockToken(tx, call, 'code', sha256(code))
+    if (row === undefined) return INVALID
+    const connection = openToken(row, code)
+    if (row.used_at !== null || row.expires_at <= deps.now() || !isAnswered(row, call.given)) {
+      await useToken(tx, row, deps.now())
+      await end(tx, deps, call, connection)
+      return INVALID
+    }
+    const session = await liveSession(tx, deps, connection)
+    if ('error' in session) return session
+    await useToken(tx, row, deps.now())
+    const refreshToken = refreshTokenAfter(code, connection)
+    await keepRefreshToken(tx, refreshToken, connection, session.expires_at)
+    const { id: delegatedSessionId, user_id: userId, wallet_id: walletId, name } = session
+    const data = { delegatedSessionId, userId, walletId, clientId: row.client_id, name }
+    const cause = { caller: pageCaller(call.tenantId, call.appId), origin: call.origin }
+    await publish(tx, deps, { tenantId: call.tenantId, appId: call.appId, type: 'agent.connected', data, cause })
+    return grant(tx, deps, connection, session, refreshToken)
+  })
+}
+
+/** The next refresh token, if the one before it may be repeated: it was used a moment ago, and the next one never was. */
+async function repeatable(tx: Db, deps: Deps, call: TokenCall, row: AgentTokenRow, next: string): Promise<boolean> {
+  if (row.used_at === null || deps.now().getTime() - row.used_at.getTime() > GRACE_MS) return false
+  const following = await lockToken(tx, call, 'refresh', sha256(next))
+  return following !== undefined && following.used_at === null
+}
+
+/**
+ * Exchanges a refresh token for the next one and a new access token. A repeat within 30 seconds, while the next token is unused, gets the
+ * same next token. Any other repeat ends the session.
+ */
+export async function refreshConnection(deps: Deps, call: TokenCall): Promise<Granted | Refused> {
+  const token = call.given.get('refresh_token')
+  if (!hasForm('refresh', token)) return INVALID
+  return deps.db.tx(async (tx) => {
+    const row = await lockToken(tx, call, 'refresh', sha256(token))
+    if (row === undefined || row.client_id !== call.given.get('client_id')) return INVALID
+    if (row.expires_at <= deps.now()) return refuse('This connection has expired.')
+    const connection = openToken(row, token)
+    const next = refreshTokenAfter(token, connection)
+    if (row.used_at !== null && !(await repeatable(tx, deps, call, row, next))) {
+      await end(tx, deps, call, connection)
+      return INVALID
+    }
+    const session = await liveSession(tx, deps, connection)
+    if ('error' in session) return session
+    if (row.used_at === null) {
+      await useToken(tx, row, deps.now())
+      await keepRefreshToken(tx, next, connection, session.expires_at)
+    }
+    return grant(tx, deps, connection, session, next)
+  })
+}
