@@ -1,6 +1,13 @@
 import { ask, asking, type Owner } from '../../../src/delegation/approvals/approvals.fixture.ts'
 import { amply, budget, putBudgets } from '../../../src/delegation/budgets/budgets.fixture.ts'
 import {
+  type ConnectedAgent,
+  connectable,
+  connected,
+  refreshOf,
+  startClients,
+} from '../../../src/delegation/connect/connect.fixture.ts'
+import {
   everything,
   expectStatus,
   newSession,
@@ -51,6 +58,8 @@ export interface Features {
   /** A code by email for an address of the attacker's, and the one that hands a session of theirs over. */
   mail: { challengeId: string; code: string }
   handOver: { code: string; redirectUri: string } & Pkce
+  /** Agents that the attacker's client was connected as: by the attacker, and by somebody who disconnected it. */
+  agents: { own: ConnectedAgent; renew: Record<string, string>; lost: Record<string, string> }
   /** A guest of the attacker's whose time was ended. */
   guest: { refreshToken: string }
   /** The victim's key that is being made. */
@@ -173,6 +182,7 @@ export async function setFeatures(
     name: 'Shop',
     email: { enabled: true },
     emailRecovery: { enabled: true },
+    agents: { connect: true },
     allowedRedirectUrls: [REDIRECT],
   }
   expectStatus(await shop.patch(`/apps/${shop.appId}`, app), 200)
@@ -197,6 +207,10 @@ export async function setFeatures(
   const rich = await signedIn(service, shop)
   expectStatus(await putBudgets(service, shop, rich, [budget(rich, '5')]), 200)
   const spending = await newSession(service, shop, rich, { policy: everything(amply(rich)) })
+  const clients = await startClients()
+  const byEve = connectable(service, clients, { tenant: shop, ada: eve })
+  const byRich = { ...byEve, ada: rich }
+  const [own, disconnected] = [await connected(byEve), await connected(byRich)]
   const [spent, holding] = [await rich.receive('5'), await rich.receive('1')]
   const bound = await newBound(service, shop, { holder: victim })
   const theirs = await newBound(service, shop, { holder: eve })
@@ -234,11 +248,13 @@ export async function setFeatures(
       subject,
       mail,
       handOver: { code, redirectUri: REDIRECT, ...pkce },
+      agents: { own, renew: refreshOf(byEve, own.refresh), lost: refreshOf(byRich, disconnected.refresh) },
       guest: { refreshToken: guest.refreshToken },
       dkgId: dkg.dkgId,
       async close() {
         await closeRest()
         await issuer.close()
+        clients.stop()
         await smtp.close()
       },
     },
@@ -246,6 +262,7 @@ export async function setFeatures(
       expectStatus(await spending.execute({ commands: [transfer(spent, '5')] }), 200)
       expectError(await spending.execute({ commands: [transfer(holding, '1')] }), 403, 'budget_exceeded')
       expectStatus(await shop.delete(`/apps/${shop.appId}/issuers/${issuerId}`), 200)
+      expectStatus(await shop.delete(`/delegated-sessions/${disconnected.sessionId}`), 200)
       expectStatus(await shop.delete(`/guests/${guest.id}`), 200)
     },
   }

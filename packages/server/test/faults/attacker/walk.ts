@@ -21,7 +21,7 @@ interface Walk {
   stage: Stage
   api(method: string, path: string, options: CallOptions): Promise<Answer>
   /** What needs no key. */
-  outside(path: string): Promise<Answer>
+  outside(path: string, method?: string, options?: CallOptions): Promise<Answer>
   page(options: { authenticator: Authenticator; email?: string }): Promise<Answer>
   service: Service
 }
@@ -223,6 +223,29 @@ const FEATURE_PATHS: Path[] = [
     return isOpen(answer) ? 'an ID token for an audience that the shop does not name' : null
   },
   async ({ stage, outside }) => {
+    const { own, renew, lost } = stage.features.agents
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const granted = async (given: Record<string, string>) => {
+      const raw = new URLSearchParams(given).toString()
+      const answer = await outside(`/oauth/${stage.shop.appId}/token`, 'POST', { raw, headers })
+      return isOpen(answer) ? (answer.body.authorization_details[0].delegatedSessionId as string) : null
+    }
+    if ((await granted(lost)) !== null) return 'an agent that its user disconnected'
+    return [null, own.sessionId].includes(await granted(renew))
+      ? null
+      : "somebody else's session by a token of an agent"
+  },
+  async ({ stage, outside }) => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wallet_status', arguments: {} } }
+    const headers = {
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${stage.features.agents.own.access}`,
+      'mcp-protocol-version': '2025-06-18',
+    }
+    const answer = await outside(`/mcp/${stage.shop.appId}`, 'POST', { body, headers })
+    return answer.text.includes(stage.victim.party) ? "somebody else's wallet by a token of an agent" : null
+  },
+  async ({ stage, outside }) => {
     const answer = await outside(`/apps/${stage.shop.appId}/.well-known/jwks.json`)
     const kids: string[] = isOpen(answer) ? answer.body.keys.map(({ kid }: { kid: string }) => kid) : []
     return kids.includes(stage.ownKid) ? "ID tokens of the shop by another tenant's key" : null
@@ -238,8 +261,8 @@ export async function walk(service: Service, stage: Stage): Promise<Walked> {
     answers.push(answer)
     return answer
   }
-  const outside = async (path: string) => {
-    const answer = await call(service.url, 'GET', path)
+  const outside = async (path: string, method = 'GET', options: CallOptions = {}) => {
+    const answer = await call(service.url, method, path, options)
     answers.push(answer)
     return answer
   }
