@@ -21,7 +21,7 @@ import { OPENID_SECTION, openidBodyOf, openidSettingsOf, type WithOpenId } from 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 
 /** The settings as they are typed: lists one entry per line, numbers and metadata as text. */
-interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery'>, WithEmail, WithOpenId {
+interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery' | 'agents'>, WithEmail, WithOpenId {
   allowedOrigins: string
   allowedRedirectUrls: string
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
@@ -39,10 +39,10 @@ interface Section {
 }
 
 function settingsOf(app: App): Settings {
-  const { name, mfa, mpc, recovery } = app
+  const { name, mfa, mpc, recovery, agents } = app
   const { rpId, rpName, userVerification } = app.passkey
   return {
-    ...{ name, mfa, mpc, recovery },
+    ...{ name, mfa, mpc, recovery, agents },
     allowedOrigins: app.allowedOrigins.join('\n'),
     allowedRedirectUrls: app.allowedRedirectUrls.join('\n'),
     passkey: { rpId, rpName, userVerification },
@@ -223,8 +223,14 @@ const BRANDING: Section = {
 }
 
 const KEYS: Section = {
-  title: 'Keys, address books and metadata',
+  title: 'Agents, keys, address books and metadata',
   fields: [
+    {
+      name: 'agents.connect',
+      label: 'Users can connect agents',
+      kind: 'switch',
+      help: 'Users give the address of the app’s /mcp to their agent and confirm what it may do. Each connection is a delegated session.',
+    },
     {
       name: 'mpc.allowServer',
       label: 'Servers can manage keys for users',

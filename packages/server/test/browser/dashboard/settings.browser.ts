@@ -100,6 +100,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('switch', { name: 'Also when your server acts' }).click()
   await page.getByLabel('Access token lifetime').fill('600')
   await page.getByLabel('Sessions expire unused after').fill('7')
+  await page.getByRole('switch', { name: 'Users can connect agents' }).click()
   await page.getByRole('switch', { name: 'Servers can manage keys' }).click()
   await page.getByRole('switch', { name: 'Combine key shares on the server' }).click()
   await page.getByLabel('Bot user name').fill('shop_bot')
@@ -135,6 +136,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     openid: { audiences: ['https://ledger.example.com'], claims: ['plan'] },
     mfa: { policy: 'always', enforceForServer: true },
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
+    agents: { connect: true },
     mpc: { allowServer: true },
     recovery: { serverCombine: true },
     email: {
