@@ -265,8 +265,8 @@ export async function signOut(): Promise<void> {
 export const mayExport = ({ member }: DashboardSession): boolean =>
   member === null || (member.role !== 'viewer' && member.role !== 'support')
 
-/** What members can let keys do, and never do themselves: act for users, sign them in, execute. */
-const NOT_OF_MEMBERS = ['users:act_as', 'auth:write', 'delegated_sessions:execute']
+/** What members can let keys do, and never do themselves: act for users, sign them in, execute, settle. */
+const NOT_OF_MEMBERS = ['users:act_as', 'auth:write', 'delegated_sessions:execute', 'payments:settle']
 
 /** Whether the session has a scope. The server checks it in any case. */
 export function allows(session: DashboardSession, scope: string): boolean {

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import {
   type Command,
   type Contract,
@@ -10,9 +11,10 @@ import {
   type Policy as SessionPolicy,
   type Transaction,
 } from '../../sdk/src/index.ts'
+import type { Holding } from '../../sdk/src/paying/choose.ts'
 import type { Settings } from './config.ts'
 
-export type { Command, Execution, OwnDelegatedSession, OwnTransaction, Transaction }
+export type { Command, Execution, Holding, OwnDelegatedSession, OwnTransaction, Transaction }
 export type Policy = SessionPolicy
 export type Decision = NonNullable<Execution['decision']>
 export type Remaining = Execution['remaining']
@@ -24,14 +26,6 @@ const PAGE = 100
 /** Three attempts of so many milliseconds end before a client of the protocol gives up, which is after a minute. */
 const TIMEOUT_MS = 15_000
 const RETRIES_MAX = 2
-
-/** A holding of the wallet. */
-export interface Holding {
-  contractId: string
-  issuer: string
-  symbol: string
-  amount: string
-}
 
 /** Everything that the tools can do: the calls of one delegated session. */
 export interface Agent {
@@ -49,6 +43,8 @@ export interface Agent {
   transaction(id: string): Promise<OwnTransaction>
   /** The transaction that was made under a command id, if any. */
   byCommand(commandId: string): Promise<OwnTransaction | undefined>
+  /** A nonce of x402 for a purchase, always the same, which nobody finds without the token: a repeat after a crash pays once. */
+  nonceOf(purchaseId: string): string
 }
 
 /** The calls by the token alone: the SDK asks for an API key, and this placeholder is removed from every request. */
@@ -106,5 +102,7 @@ export function createAgent(settings: Settings, transport: Fetch = (url, init) =
       const [found] = (await client.transactions({ commandId, pageSize: 1 })).data
       return found && client.transaction(found.id)
     },
+    nonceOf: (purchaseId) =>
+      createHmac('sha256', settings.token).update(`halfkey/x402/nonce/v1\0${purchaseId}`).digest('hex'),
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { formatAmount, parseAmount } from '../../sdk/src/paying/amount.ts'
+import { chooseTransfers, mayBeSplit, sumOf } from '../../sdk/src/paying/choose.ts'
 import type { Agent, Command, OwnDelegatedSession, Transaction } from './agent.ts'
-import { formatAmount, parseAmount } from './amount.ts'
-import { chooseTransfers, sumOf } from './choose.ts'
 import { refusal } from './refusals.ts'
 import type { Refusal } from './schemas.ts'
 
@@ -69,22 +69,11 @@ export function derivedCommandId({ to, amount, asset }: Payment, reference = '')
 export const samePayment = (a: Payment, b: Payment): boolean =>
   a.to === b.to && a.amount === b.amount && a.asset.issuer === b.asset.issuer && a.asset.symbol === b.asset.symbol
 
-/**
- * Whether a payment may be made of several transfers. A policy that limits the amount of each transfer means the payment:
- * in parts, a larger one would pass.
- */
-function maySplit({ policy }: OwnDelegatedSession): boolean {
-  const rules = [...policy.allow, ...(policy.deny ?? [])]
-  return !rules.some(
-    ({ templateId, where = [] }) => templateId === 'Token:Holding' && where.some(({ path }) => path === 'amount'),
-  )
-}
-
 /** The transfers that make a payment now, or why there are none. @throws HalfkeyError */
 export async function transfersOf(agent: Agent, payment: Payment): Promise<Command[] | Refusal> {
   const { holdings, complete } = await agent.holdings(payment.asset)
   const units = parseAmount(payment.amount) ?? 0n
-  const inParts = maySplit(await agent.known())
+  const inParts = mayBeSplit((await agent.known()).policy)
   const commands = chooseTransfers(holdings, payment.to, units, inParts)
   if (commands !== null) return commands
   const held = sumOf(holdings)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AMOUNT, parseAmount } from './amount.ts'
+import { AMOUNT, parseAmount } from '../../sdk/src/paying/amount.ts'
 
 /** An amount that is paid: more than zero. */
 export const PaidAmount = z

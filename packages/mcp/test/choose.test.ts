@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { formatAmount, parseAmount } from '../../sdk/src/paying/amount.ts'
+import { chooseTransfers } from '../../sdk/src/paying/choose.ts'
 import type { Holding } from '../src/agent.ts'
-import { formatAmount, parseAmount } from '../src/amount.ts'
-import { chooseTransfers } from '../src/choose.ts'
 import { readSettings } from '../src/config.ts'
 
 const BOB = `bob::1220${'b0'.repeat(32)}`
@@ -63,7 +63,7 @@ describe('the settings', () => {
     ['http://localhost:8080', 'http://localhost:8080/agent/api'],
     ['http://[::1]:8080', 'http://[::1]:8080/agent/api'],
   ])('lead from %s to the entrance for agents', (address, baseUrl) => {
-    expect(read({ HALFKEY_URL: address })).toEqual({ baseUrl, token })
+    expect(read({ HALFKEY_URL: address })).toEqual({ baseUrl, token, x402Origins: new Set() })
   })
 
   test.each([
@@ -83,6 +83,21 @@ describe('the settings', () => {
   test('take http to elsewhere where somebody says that they trust the network', () => {
     const { baseUrl } = read({ HALFKEY_URL: 'http://halfkey:8080', HALFKEY_INSECURE_HTTP: '1' })
     expect(baseUrl).toBe('http://halfkey:8080/agent/api')
+  })
+
+  test('take origins for x402_fetch, and refuse anything else', () => {
+    const listing = (list: string) => () => read({ HALFKEY_URL: 'https://example.com', HALFKEY_X402_ORIGINS: list })
+    const listed = listing('http://127.0.0.1:3000, https://shop.internal')().x402Origins
+    expect([...listed]).toEqual(['http://127.0.0.1:3000', 'https://shop.internal'])
+    for (const wrong of [
+      'shop',
+      '*',
+      'https://shop.internal/',
+      'https://a@b.example',
+      'file:///',
+      'ftp://shop.internal',
+    ])
+      expect(listing(wrong)).toThrow(/^HALFKEY_X402_ORIGINS must/)
   })
 
   test('refuse what is no token, without repeating it', () => {

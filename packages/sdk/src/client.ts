@@ -20,6 +20,7 @@ import { usersOf } from './resources/users.ts'
 import { walletOf, walletsOf } from './resources/wallets.ts'
 import { jobsOf, subscribersOf, webhooksOf } from './resources/webhooks.ts'
 import { checkedTrust } from './trust/service-pin.ts'
+import { x402Of } from './x402/facilitator.ts'
 
 /** The method by which Node's `console.log` and `util.inspect` print an object. */
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
@@ -43,6 +44,8 @@ export interface HalfkeyClient {
   readonly transactions: ReturnType<typeof transactionsOf>
   readonly templates: ReturnType<typeof templatesOf>
   readonly dev: ReturnType<typeof devOf>
+  /** Settles payments for HTTP requests. */
+  readonly x402: ReturnType<typeof x402Of>
   readonly apiKeys: ReturnType<typeof apiKeysOf>
   readonly webhooks: ReturnType<typeof webhooksOf>
   /** The feed of all events, and publishing your own. */
@@ -90,6 +93,7 @@ export function createClient(options: ClientOptions): HalfkeyClient {
     transactions: transactionsOf(calls),
     templates: templatesOf(calls),
     dev: devOf(calls),
+    x402: x402Of(calls),
     apiKeys: apiKeysOf(calls),
     webhooks: webhooksOf(calls),
     events: eventsOf(calls),

@@ -166,6 +166,18 @@ export type DelegatedSessionWithToken = Schemas['DelegatedSessionWithToken']
 export type Dripped = Schemas['Dripped']
 /** One thing that a transaction does. */
 export type Effect = Schemas['Effect']
+/** A payment by x402, with what the seller asked for. */
+export type X402Payment = Schemas['X402Payment']
+/** What a seller asks for. */
+export type X402PaymentRequirements = Schemas['X402PaymentRequirements']
+/** What a payer sends. */
+export type X402PaymentPayload = Schemas['X402PaymentPayload']
+/** Whether a payment was settled. */
+export type X402Settlement = Schemas['X402Settlement']
+/** What can be settled. */
+export type X402Supported = Schemas['X402Supported']
+/** Whether a payment could be settled. */
+export type X402Verification = Schemas['X402Verification']
 /** The result of `execute`: the transaction, the signing request, or the decision of a dry run. */
 export type Execution = Schemas['Execution']
 /** What a delegated session may do. */

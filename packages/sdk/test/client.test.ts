@@ -117,6 +117,21 @@ describe('every method works against the server', () => {
     expect((await failure(client.apiKeys.rotate(made.id))).code).toBe('api_key_not_active')
   })
 
+  test('x402', async () => {
+    const { kinds } = await client.x402.supported()
+    const network = `halfkey:${tenant.tenantId}`
+    expect(kinds).toMatchObject([{ scheme: 'exact', network }])
+    const party = `shop::1220${'5a'.repeat(32)}`
+    const extra = { decimals: 10, method: 'GET', resource: 'https://api.example.com/' } as const
+    const price = { amount: '1', asset: `${party}/USDX`, payTo: party, maxTimeoutSeconds: 60, extra }
+    const terms = { scheme: 'exact', network, ...price } as const
+    const payload = { payer: party, delegatedSessionId: `dse_${'0'.repeat(26)}`, nonce: '5d'.repeat(32) }
+    const paymentPayload = { x402Version: 2, accepted: terms, payload } as const
+    const body = { x402Version: 2, paymentPayload, paymentRequirements: terms } as const
+    expect(await client.x402.verify(body)).toMatchObject({ isValid: false, invalidReason: 'payment_not_found' })
+    expect(await client.x402.settle(body)).toMatchObject({ success: false, errorReason: 'payment_not_found' })
+  })
+
   test('members', async () => {
     const made = await client.members.invite({ email: 'ada@example.com', name: 'Ada', role: 'admin' })
     const { link, ...member } = made

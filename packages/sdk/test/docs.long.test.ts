@@ -17,6 +17,7 @@ const PACKAGES: Record<string, string> = {
   '@halfkey/sdk/express': 'packages/sdk/src/express.ts',
   '@halfkey/sdk/fastify': 'packages/sdk/src/fastify.ts',
   '@halfkey/sdk/fetch': 'packages/sdk/src/fetch.ts',
+  '@halfkey/sdk/x402': 'packages/sdk/src/x402/x402.ts',
   '@halfkey/keys': 'packages/keys/src/index.ts',
 }
 const text = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')

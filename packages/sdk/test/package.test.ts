@@ -31,9 +31,10 @@ describe('the package', () => {
       expect(code(name), name).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\b__dirname\b|\bsetImmediate\b|\brequire\(/)
   })
 
-  test('does not write to the console, except the error of a webhook handler without a framework', () => {
-    for (const name of sources.filter((each) => each !== 'fetch.ts'))
+  test('does not write to the console, except the errors of handlers without a framework', () => {
+    const handlers = ['fetch.ts', 'x402/handlers.ts']
+    for (const name of sources.filter((each) => !handlers.includes(each)))
       expect(code(name), name).not.toMatch(/\bconsole\b/)
-    expect(code('fetch.ts').match(/\bconsole\b/g)).toHaveLength(1)
+    for (const name of handlers) expect(code(name).match(/\bconsole\b/g), name).toHaveLength(1)
   })
 })

@@ -64,6 +64,7 @@ import { templateSlice } from './wallets/templates/slice.ts'
 import { tokenSlice } from './wallets/tokens/slice.ts'
 import { transactionSlice } from './wallets/transactions/slice.ts'
 import { walletSlice } from './wallets/wallets/slice.ts'
+import { x402Slice } from './wallets/x402/slice.ts'
 
 /** All slices, in the order in which the API's description lists their endpoints. */
 const slices: readonly Slice[] = [
@@ -92,6 +93,7 @@ const slices: readonly Slice[] = [
   delegationSlice,
   transactionSlice,
   templateSlice,
+  x402Slice,
   faucetSlice,
   ledgerSlice,
   apiKeySlice,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { formatAmount, parseAmount } from '../../../sdk/src/paying/amount.ts'
 import type { Agent, Holding } from '../agent.ts'
-import { formatAmount, parseAmount } from '../amount.ts'
 import { refusalOf } from '../refusals.ts'
 import { AssetSymbol, Party, Refusal, Remaining } from '../schemas.ts'
 import type { Tool } from '../tool.ts'

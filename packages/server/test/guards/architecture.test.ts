@@ -106,6 +106,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
   'wallets/tokens': ['wallets/wallets'],
   'wallets/transactions': ['tenancy/apps', 'wallets/custody'],
   'wallets/wallets': ['identity/sessions', 'identity/users', 'tenancy/apps', 'tenancy/tenant', 'wallets/custody'],
+  'wallets/x402': ['wallets/wallets'],
 }
 
 /** Closed lists and forms of the wire contract that schemas are made of; they are as pure as a schema. */

@@ -86,6 +86,7 @@ const TABLES: Record<string, readonly string[]> = {
   'wallets/tokens': ['token_cursors', 'token_holdings', 'token_views'],
   'wallets/transactions': ['transactions'],
   'wallets/wallets': ['wallets'],
+  'wallets/x402': ['payment_settlements'],
 }
 
 /** Who else writes a table, and why its owner has no function for it. */

@@ -9,6 +9,29 @@ export const ISSUER = {
 
 export const PROVIDER = { preset: 'oidc', issuer: 'https://login.example.com/', clientId: 'shop' }
 
+const TERMS = {
+  scheme: 'exact',
+  network: 'halfkey:ten_none',
+  amount: '1',
+  asset: `issuer::1220${'5a'.repeat(32)}/USDX`,
+  payTo: `shop::1220${'5a'.repeat(32)}`,
+  maxTimeoutSeconds: 60,
+  extra: { decimals: 10, method: 'GET', resource: 'https://api.example.com/' },
+}
+const PAYMENT = {
+  x402Version: 2,
+  paymentPayload: {
+    x402Version: 2,
+    accepted: TERMS,
+    payload: {
+      payer: `ada::1220${'5b'.repeat(32)}`,
+      delegatedSessionId: 'dse_01jb2m7x9kq4t8v6w0r3s5y1zg',
+      nonce: '5d'.repeat(32),
+    },
+  },
+  paymentRequirements: TERMS,
+}
+
 /** Valid bodies where the least that the schema asks for is not enough. */
 export const BODIES: Record<string, object> = {
   'POST /auth/email/recovery/cancel': { token: 'of-no-recovery' },
@@ -30,5 +53,7 @@ export const BODIES: Record<string, object> = {
   'POST /webhooks/filters/check': { filter: { path: 'type', eq: 'user.created' }, event: { type: 'user.created' } },
   'POST /delegated-sessions/validate': { policy: { allow: [{ templateId: 'Note:Note' }] } },
   'POST /wallets/:id/onboarding': { signatures: ['00'.repeat(64)] },
+  'POST /x402/verify': PAYMENT,
+  'POST /x402/settle': PAYMENT,
   'POST /delegated-sessions/:id/execute': { commands: [{ create: { templateId: 'Note:Note' } }] },
 }

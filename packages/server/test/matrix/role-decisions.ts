@@ -211,6 +211,9 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     POST /delegated-sessions/:id/query
     POST /approvals/:id/approve
     POST /approvals/:id/deny
+    GET /x402/supported
+    POST /x402/verify
+    POST /x402/settle
   `),
 }
 

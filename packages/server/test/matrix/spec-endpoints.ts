@@ -134,6 +134,9 @@ export const EXTENSIONS = table(`
   GET    /templates                                 wallets:read   200
   POST   /templates                                 wallets:write  201
   GET    /templates/:id                             wallets:read   200
+  GET    /x402/supported                            payments:settle 200
+  POST   /x402/verify                               payments:settle 200
+  POST   /x402/settle                               payments:settle 200
   POST   /dev/faucet                                wallets:write  201
   GET    /mpc/config                                -              200
   POST   /mpc/challenge                             users:act_as   201

@@ -50,6 +50,11 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
     },
   },
   {
+    label: 'Payments',
+    about: 'Payments for requests (x402).',
+    levels: [{ scope: 'payments:settle', label: 'Settle' }],
+  },
+  {
     label: 'Webhooks',
     about: 'Endpoints, deliveries, events.',
     levels: levelsOf('webhooks'),

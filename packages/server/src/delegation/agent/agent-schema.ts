@@ -13,6 +13,10 @@ export const OwnDelegatedSession = DelegatedSession.extend({
       example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1zb::1220087e6bf66d225d047e6af8b0944bc50cc470cb46afd9515a558bf556054412ab',
     }),
     ledger: z.string().meta({ example: 'embedded' }),
+    network: z.string().nullable().meta({
+      description: 'How x402 names the ledger, for payments; null where there are none.',
+      example: 'halfkey:ten_01jb2m7x9kq4t8v6w0r3s5y1zp',
+    }),
     custody: z.enum(['embedded', 'shared', 'self_custody']).meta({
       description:
         'Who signs: the service (`embedded`), service and user together (`shared`), or only the user (`self_custody`).',

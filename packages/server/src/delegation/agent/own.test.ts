@@ -56,6 +56,7 @@ describe.each(WAYS)('by %s, the token of a session', (way) => {
       id: ada.walletId,
       partyId: ada.party,
       ledger: 'embedded',
+      network: `halfkey:${tenant.tenantId}`,
       custody: 'embedded',
       status: 'ready',
     })

@@ -1,6 +1,7 @@
 import type { Deps } from '../../platform/deps.ts'
 import { existing, pathId } from '../../platform/http/errors.ts'
 import type { Caller, Delegate, Page } from '../../platform/http/route.ts'
+import { networkOf } from '../../platform/ports/network.ts'
 import type { TransactionSummary } from '../../wallets/transactions/schema.ts'
 import { findTransaction, listTransactionsOf, toTransaction } from '../../wallets/transactions/service.ts'
 import { withLimits } from '../access.ts'
@@ -40,6 +41,7 @@ export async function getOwnSession(deps: Deps, call: DelegateCall): Promise<Own
       id: row.wallet_id,
       partyId: row.party_id,
       ledger: row.ledger,
+      network: row.ledger === 'embedded' ? networkOf(row.tenant_id) : null,
       custody: row.custody,
       status: row.frozen ? 'frozen' : row.wallet_status,
     },

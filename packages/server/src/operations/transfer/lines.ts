@@ -54,6 +54,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'used_tokens',
   'wallet_recipients',
   'wallet_spending',
+  'payment_settlements',
 ])
 
 /** Columns that exports of earlier releases lack, by table: rows of that time have the column's default. */

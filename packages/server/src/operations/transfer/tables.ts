@@ -124,6 +124,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   webhook_alerts: { leftOut: 'a webhook that still fails is reported again' },
   webhook_minutes: shortLived,
   workers: ofInstallation,
+  payment_settlements: 'copied',
 }
 
 /** The column with the tenant of a row. */

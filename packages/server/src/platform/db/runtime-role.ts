@@ -54,6 +54,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   users: ['app_id', 'party_id'],
   wallet_recipients: 'all',
   wallets: ['app_id', 'user_id', 'ledger', 'custody', 'party_id', 'curve', 'key_origin'],
+  payment_settlements: 'all',
 }
 
 /** Tables from which the service deletes nothing. What goes with its owner is deleted by the database, as the tables' owner. */

@@ -40,6 +40,7 @@ const AUDIT_ONLY_ACTIONS = [
   'passkey.renamed',
   'custom_domain.registered',
   'template.created',
+  'x402.settled',
   'webhook.delivery_retried',
   'webhook.dead_letters_retried',
   'webhook.dead_letters_purged',

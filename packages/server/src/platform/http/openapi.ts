@@ -160,6 +160,7 @@ const TAGS: Record<string, string> = {
   healthz: 'Health',
   readyz: 'Health',
   dev: 'Development',
+  x402: 'Payments (x402)',
 }
 
 function tagOf(route: Route): string {

@@ -118,6 +118,12 @@ export interface Update extends Receipt {
   effects: Effect[]
 }
 
+/** A transaction that happened, of which its acting party's signature was verified. */
+export interface SignedUpdate extends Receipt {
+  /** Read out of the signed bytes. */
+  flows: Flow[]
+}
+
 /** Something that a key has to sign. */
 interface ToSign {
   payload: Buffer
@@ -273,6 +279,12 @@ export interface Ledger {
     tenantId: Id<'ten'>,
     command: { actAs: string; commandId: string; prepared: Buffer | null },
   ): Promise<Outcome>
+  /** For ledgers that join: the transaction of a command; undefined if there is none that its party signed. */
+  findSigned?(
+    db: Db,
+    tenantId: Id<'ten'>,
+    command: { actAs: string; commandId: string },
+  ): Promise<SignedUpdate | undefined>
   /** A party's active contracts. */
   query(db: Db, query: ContractQuery): Promise<ContractPage>
   /** For ledgers that can be followed: what happened after a cursor, each transaction once; null for the beginning. */

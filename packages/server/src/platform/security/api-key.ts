@@ -26,6 +26,7 @@ export const SCOPES = [
   'delegated_sessions:read',
   'delegated_sessions:write',
   'delegated_sessions:execute',
+  'payments:settle',
   'custom_domains:read',
   'custom_domains:write',
   'tenant:read',

@@ -4,8 +4,9 @@ import { allows } from '../api-key.ts'
 import type { UserHeaders } from '../current-user.ts'
 import { EXPORTS_FROM, FOR_NO_MEMBER, type Role, rankOf, STEP_UP, STEP_UP_MS, scopesOf } from './roles.ts'
 
-/** Calls that are made by users or delegated sessions alone, or give out what signs one in. */
-function isOfUsers({ callers, secret }: Pick<Route, 'callers' | 'secret'>): boolean {
+/** Calls that are made by users, delegated sessions or servers alone, or give out what signs one in. */
+function isOfOthers({ callers, secret }: Pick<Route, 'callers' | 'secret'>): boolean {
+  if (callers.kind === 'secret') return FOR_NO_MEMBER.includes(callers.scope)
   if (callers.kind !== 'both') return false
   if (secret === true || FOR_NO_MEMBER.includes(callers.scope)) return true
   return callers.user === 'required' || callers.user === 'delegate' || callers.user === 'delegate_only'
@@ -15,7 +16,7 @@ function isOfUsers({ callers, secret }: Pick<Route, 'callers' | 'secret'>): bool
 export function mayCall(role: Role, route: Pick<Route, 'callers' | 'secret'>): boolean {
   const { callers } = route
   if (callers.kind === 'any') return true
-  if (callers.kind === 'subscriber' || isOfUsers(route)) return false
+  if (callers.kind === 'subscriber' || isOfOthers(route)) return false
   return allows(scopesOf(role), callers.scope)
 }
 

@@ -46,6 +46,7 @@ const LEAST_ROLE: Readonly<Record<Scope, Role>> = {
   'wallets:write': 'admin',
   'delegated_sessions:write': 'admin',
   'delegated_sessions:execute': 'admin',
+  'payments:settle': 'admin',
   'billing:read': 'admin',
   'billing:write': 'admin',
   'tenant:write': 'admin',
@@ -63,7 +64,12 @@ export const scopesOf = (role: Role): readonly Scope[] => scopes.get(role) ?? []
  * Scopes that a member can give to a key and never uses themself: a member acts as nobody else and moves no money. What they do is
  * in the audit log under their own name.
  */
-export const FOR_NO_MEMBER: readonly Scope[] = ['users:act_as', 'auth:write', 'delegated_sessions:execute']
+export const FOR_NO_MEMBER: readonly Scope[] = [
+  'users:act_as',
+  'auth:write',
+  'delegated_sessions:execute',
+  'payments:settle',
+]
 
 /** How long after a sign-in, or another proof of who they are, members may make the calls of `STEP_UP`. */
 export const STEP_UP_MS = 5 * 60_000

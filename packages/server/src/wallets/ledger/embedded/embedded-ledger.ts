@@ -328,6 +328,11 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Followabl
       if (row === undefined || payload === null) return { state: 'pending' }
       return { state: 'final', receipt: receiptOf(row), payload }
     },
+    async findSigned(db, tenantId, { actAs, commandId }) {
+      const row = await store.findUpdate(db, tenantId, actAs, commandId)
+      if (row === undefined || signedPayload(tenantId, row) === null) return undefined
+      return { ...receiptOf(row), flows: decode(row.prepared).flows }
+    },
     query: (db, query) => queryContracts(parts, db, query),
     follow,
     async health(db) {

@@ -1,8 +1,16 @@
-import type { Command, Holding } from './agent.ts'
+import type { Command, Policy } from '../models.ts'
 import { formatAmount, parseAmount } from './amount.ts'
 
 /** How many holdings one payment may use: what the service takes in one call. */
 const COMMANDS_MAX = 100
+
+/** A holding to pay with. */
+export interface Holding {
+  contractId: string
+  issuer: string
+  symbol: string
+  amount: string
+}
 
 const unitsOf = ({ amount }: Holding): bigint => parseAmount(amount) ?? 0n
 
@@ -18,6 +26,16 @@ const transfer = ({ contractId }: Holding, receiver: string, units: bigint): Com
     arguments: { receiver, amount: formatAmount(units) },
   },
 })
+
+/**
+ * Whether a payment may be made of several transfers. A policy that limits the amount of each transfer means the payment:
+ * in parts, a larger one would pass.
+ */
+export function mayBeSplit({ allow, deny = [] }: Pick<Policy, 'allow' | 'deny'>): boolean {
+  return ![...allow, ...deny].some(
+    ({ templateId, where = [] }) => templateId === 'Token:Holding' && where.some(({ path }) => path === 'amount'),
+  )
+}
 
 /**
  * Transfers of exactly `units`: from the smallest holding that is enough, or else from the largest ones together, so that
