@@ -13,6 +13,8 @@ export interface Settings {
 /** The same as the environment says it. */
 export interface NamedSettings extends Omit<Settings, 'delegateKey'> {
   keyFile: string | undefined
+  /** Origins that `x402_fetch` may reach though they are not public, or by http. */
+  x402Origins: ReadonlySet<string>
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -20,6 +22,15 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** The path of the key file; undefined for none. */
 export const keyFileOf = ({ HALFKEY_KEY_FILE: path = '' }: Environment): string | undefined =>
   path === '' ? undefined : path
+
+/** The listed origins. @throws Error for anything else than origins */
+function originsOf({ HALFKEY_X402_ORIGINS: list = '' }: Environment): Set<string> {
+  const origins = list.split(',').flatMap((each) => (each.trim() === '' ? [] : [each.trim()]))
+  for (const each of origins)
+    if (!URL.canParse(each) || new URL(each).origin !== each || !/^https?:/.test(each))
+      throw new Error('HALFKEY_X402_ORIGINS must be origins with commas between them, such as http://127.0.0.1:3000')
+  return new Set(origins)
+}
 
 /** 32 random bytes in base 62 and a checksum of six characters. */
 const TOKEN = /^dst_[0-9A-Za-z]{49}$/
@@ -44,5 +55,5 @@ export function readSettings(env: Environment): NamedSettings {
     )
   // With or without the version, as for the SDK.
   const path = url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')
-  return { baseUrl: `${url.origin}${path}/agent/api`, token, keyFile: keyFileOf(env) }
+  return { baseUrl: `${url.origin}${path}/agent/api`, token, keyFile: keyFileOf(env), x402Origins: originsOf(env) }
 }

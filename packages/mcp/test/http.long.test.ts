@@ -35,11 +35,11 @@ const post = (body: unknown, headers: Record<string, string> = {}) =>
   call(service.url, 'POST', '/mcp', { body, headers: { ...ACCEPT, ...headers } })
 
 describe.each(['legacy', 'auto'] as const)('over HTTP, a client of the protocol of the %s era', (mode) => {
-  test('lists the six tools and calls each', async () => {
+  test('lists the tools and calls each', async () => {
     const { tenant, session, ada } = await begin(service)
     const { client, call: tool } = await connectOverHttp(session.token, mode)
     expect(client.getProtocolEra()).toBe(mode === 'auto' ? 'modern' : 'legacy')
-    expect((await client.listTools()).tools).toHaveLength(6)
+    expect((await client.listTools()).tools).toHaveLength(7)
     expect((await tool('wallet_status')).data.wallet.partyId).toBe(ada.party)
     expect((await tool('wallet_holdings')).data.totals).toMatchObject([{ amount: '100' }])
     expect((await tool('payment_check', pay('3'))).data.allowed).toBe(true)

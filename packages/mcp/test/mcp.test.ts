@@ -19,10 +19,11 @@ const TOOLS = [
   'payment_send',
   'contract_execute',
   'transaction_get',
+  'x402_fetch',
 ]
 
 describe.each(['legacy', 'auto'] as const)('a client of the protocol of the %s era', (mode) => {
-  test('lists the six tools and calls each, with results as their schemas say', async () => {
+  test('lists the seven tools and calls each, with results as their schemas say', async () => {
     const { session, ada, tenant } = await begun((holder) => everything([unlimited(holder.issuer)]))
     const { client, call, said } = await connect({ env: envOf(service.url, session), mode })
     expect(client.getProtocolEra()).toBe(mode === 'auto' ? 'modern' : 'legacy')
@@ -65,6 +66,11 @@ describe('the token', () => {
     ] as const)
       for (const name of TOOLS) {
         if (who === away && name !== 'wallet_status') continue
+        const fetched = { url: service.url, maxAmount: '1', symbol: secret, purchaseId: secret }
+        if (name === 'x402_fetch') {
+          said.push(JSON.stringify(await who.call(name, fetched)))
+          continue
+        }
         const args = name === 'contract_execute' ? { commandId: secret, commands: [note('a', secret)] } : pay('3')
         const given = name.startsWith('wallet') ? {} : name === 'transaction_get' ? { commandId: secret } : args
         said.push(JSON.stringify(await who.call(name, given)), who.said())

@@ -46,7 +46,7 @@ describe('the packed server', () => {
   test('serves an agent by its command, and pays once', async () => {
     const { tenant, session } = await begin(service)
     const agent = await connect({ env: envOf(service.url, session), command: [process.execPath, command] })
-    expect((await agent.client.listTools()).tools).toHaveLength(6)
+    expect((await agent.client.listTools()).tools).toHaveLength(7)
     for (const repeated of [false, true])
       expect((await agent.call('payment_send', pay('3'))).data).toMatchObject({ paid: true, repeated })
     expect((await tenant.get('/transactions')).body.total).toBe(1)

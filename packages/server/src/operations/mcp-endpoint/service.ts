@@ -1,6 +1,6 @@
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { createAgent } from '../../../../mcp/src/agent.ts'
-import { createAgentServer } from '../../../../mcp/src/server.ts'
+import { BODY_BYTES_MAX, createAgentServer, unreachable, type Web } from '../../../../mcp/src/server.ts'
 import { resourceMetadataOf, sessionTokenFor } from '../../delegation/service.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { envelope, fail, pathId } from '../../platform/http/errors.ts'
@@ -15,6 +15,8 @@ const INSIDE = 'http://halfkey.invalid'
 const JSON_TYPE = 'application/json; charset=utf-8'
 /** Longer than the attempts of a tool, and shorter than a client waits. */
 const ANSWER_MS_MAX = 55_000
+/** For one request of `x402_fetch`, which makes up to three. */
+const FETCH_MS_MAX = 10_000
 
 /** How calls without a valid token are limited. */
 const REFUSED_CALLS = { base: '/mcp', limit: 'publishable' } as const
@@ -47,6 +49,19 @@ const needsKey = () =>
     'authorization',
     'Sessions that are bound to a key cannot be used at /mcp. Run `npx @halfkey/mcp` with HALFKEY_KEY_FILE.',
   )
+
+/** Requests of `x402_fetch`, to the public internet: what the operator lists for webhooks stays closed to agents. */
+const outside =
+  ({ egress }: Deps): Web =>
+  async ({ method, url, headers, body = '' }) => {
+    const limits = { timeoutMs: FETCH_MS_MAX, keepsAnswer: true, answerBytesMax: BODY_BYTES_MAX, publicOnly: true }
+    const sent = { url, headers, ...limits }
+    const result = method === 'POST' ? await egress.post({ ...sent, body }) : await egress.get(sent)
+    const { statusCode, error, answer = Buffer.alloc(0), answerHeaders = {} } = result
+    if (statusCode === null) throw unreachable(error ?? 'failed')
+    const isCut = answer.length > BODY_BYTES_MAX
+    return { status: statusCode, headers: new Headers(answerHeaders), body: answer.subarray(0, BODY_BYTES_MAX), isCut }
+  }
 
 /** The request as the protocol's handler takes it, without the token. */
 function webRequest({ method, headers, body }: PlainRequest): Request {
@@ -100,7 +115,7 @@ async function answerWith(deps: Deps, request: PlainRequest, token: string): Pro
     report: (error: unknown) => deps.log.error({ err: error, requestId: request.origin.requestId }, 'MCP call failed'),
   }
   // The tools send nothing before their results, so each answer is one body. A subscription would stay open.
-  const { fetch: answer, close } = createMcpHandler(() => createAgentServer(agent, VERSION, context), {
+  const { fetch: answer, close } = createMcpHandler(() => createAgentServer(agent, outside(deps), VERSION, context), {
     maxSubscriptions: 0,
   })
   const response = await answer(webRequest(request))

@@ -23,6 +23,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   isAnswered = false
   /** of the final status line */
   statusCode: number | null = null
+  /** those that come once; only if the answer is kept */
+  headers: Record<string, string> = {}
 
   constructor(send: Send, connection: Connection) {
     this.#send = send
@@ -53,10 +55,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.isAnswered = true
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    statusCode: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
     if (!this.#send.isCurrent(this)) return
     if (statusCode >= 200) {
       this.statusCode = statusCode
+      if (this.#send.keepsAnswer) this.headers = single(headers)
     } else if (statusCode === 101 || ++this.#interimAnswers > INTERIM_ANSWERS_MAX) {
       // After 101 another protocol follows, which is not supported.
       this.#send.finish(this, statusCode, null)
@@ -83,6 +90,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#send.isCurrent(this)) this.#send.onAttemptFailed(this, error)
   }
+}
+
+/** Headers that came once. What came several times has no one value. */
+function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      typeof value === 'string' ? [[name.toLowerCase(), value]] : [],
+    ),
+  )
 }
 
 /**

@@ -43,6 +43,8 @@ export interface SendResult {
   responseSnippet: string | null
   /** Only with `keepsAnswer`, and if a status line came. */
   answer?: Buffer
+  /** The headers of that answer that came once, by their lower-case names. */
+  answerHeaders?: Record<string, string>
   durationMs: number
 }
 
@@ -145,7 +147,7 @@ export class Send {
         statusCode,
         error: ok ? null : statusCode === null ? (error ?? 'failed') : describeStatus(statusCode),
         responseSnippet: statusCode === null ? null : (attempt?.snippet() ?? ''),
-        ...(this.keepsAnswer && attempt ? { answer: attempt.answer() } : {}),
+        ...(this.keepsAnswer && attempt ? { answer: attempt.answer(), answerHeaders: attempt.headers } : {}),
         durationMs: Math.round(performance.now() - this.#startedAt),
       },
       this,
