@@ -16,6 +16,7 @@ import {
   verifyWebhook,
   type WebhookEvent,
 } from '../packages/sdk/src/index.ts'
+import { buyTheWeather } from './x402.ts'
 
 const MAIN = fileURLToPath(new URL('../packages/server/src/main.ts', import.meta.url))
 const START_MS = 60_000
@@ -197,11 +198,15 @@ async function run(baseUrl: string, apiKey: string): Promise<string> {
   for await (const { arguments: holding } of agent.delegatedSessions.queryAll(session.id))
     say('Query', `${user.email} holds ${holding.amount} ${holding.symbol}`)
 
-  await server.delegatedSessions.revoke(session.id)
-  await server.apiKeys.revoke(publishable.id)
   // The receiver ends with this program. Later events wait for the next run.
   await server.webhooks.update(webhook.id, { status: 'paused' })
   receiver.close()
+
+  const bought = await buyTheWeather(server, agent, { issuer, symbol })
+  say('x402', `${bought.transactionId} paid for an HTTP request, whose answer is: ${bought.text}`)
+
+  await server.delegatedSessions.revoke(session.id)
+  await server.apiKeys.revoke(publishable.id)
   return webhook.id
 }
 

@@ -41,7 +41,8 @@ function expectTheStory({ code, stdout, stderr }: Awaited<ReturnType<typeof run>
     /^6\. Webhook +tx\.completed of tx_\w{26} received, its signature is valid$/,
     /^7\. Execute 8 +403 spend_limit_exceeded: This would spend 8 USDX; 7 are left/,
     /^8\. Query +ada-\d+@example\.com holds 97 USDX$/,
-    ...(stays ? [/^9\. Look +http:\/\/127\.0\.0\.1:\d+\/dashboard shows webhook wh_\w{26} and its delivery$/] : []),
+    /^9\. x402 +tx_\w{26} paid for an HTTP request, whose answer is: sunny, for 0\.25 USDX$/,
+    ...(stays ? [/^10\. Look +http:\/\/127\.0\.0\.1:\d+\/dashboard shows webhook wh_\w{26} and its delivery$/] : []),
     /^Done in \d+\.\d s\./,
   ]
   const said = stdout.trimEnd().split('\n').slice(1)
@@ -86,12 +87,16 @@ test('the quick start runs all steps on a running service, and leaves event and 
         eventType,
         status,
       ])
-    await eventually('the delivery is noted', async () => (await delivered())[0]?.[1] === 'succeeded')
-    expect(await delivered()).toEqual([['tx.completed', 'succeeded']])
+    await eventually('the delivery is noted', async () => (await delivered()).at(-1)?.[1] === 'succeeded')
+    // What was paid for the HTTP request, after the webhook was paused, waits for the next run.
+    expect(await delivered()).toEqual([
+      ['tx.completed', 'pending'],
+      ['tx.completed', 'succeeded'],
+    ])
     // A second time is as good as the first, and takes the same webhook.
     expectTheStory(await run({ HALFKEY_URL: service.url, HALFKEY_KEY: key }), true)
     expect((await client.webhooks.list()).total).toBe(1)
-    expect((await client.webhooks.deliveries.list(webhook?.id ?? '')).total).toBe(2)
+    expect((await client.webhooks.deliveries.list(webhook?.id ?? '')).total).toBe(4)
   } finally {
     await service.stop()
   }
