@@ -188,6 +188,12 @@ export interface ApiErrors {
   not_ready: 500
   /** Nothing waits for a signature now. Read GET /wallets/:id/onboarding: if its state is pending, try again later. */
   nothing_to_sign: 409
+  /** Only the receiver can accept or reject a transfer offer, and only the sender can withdraw it. */
+  offer_not_yours: 403
+  /** This transfer offer is over. Read its status with GET /wallets/:id/transfer-offers/:offerId. */
+  offer_settled: 409
+  /** The transfer offers of this wallet cannot be listed: its ledger is not followed. */
+  offers_unavailable: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
   /** You cannot change your own role or apps. Ask another owner or admin. */

@@ -234,5 +234,9 @@ export type WalletBudgets = Schemas['WalletBudgets']
 export type WalletChallenge = Schemas['WalletChallenge']
 /** What a wallet holds, as of a moment of its ledger. */
 export type WalletHoldings = Schemas['WalletHoldings']
+/** A transfer of tokens that was offered to or by a wallet. */
+export type TransferOffer = Schemas['TransferOffer']
+/** A page of them, as of a moment of the wallet's ledger. */
+export type TransferOffers = Schemas['TransferOffers']
 /** How far a wallet's party is, and what its key has to sign. */
 export type WalletOnboarding = Schemas['WalletOnboarding']

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { expect } from 'vitest'
 import type { HalfkeyClient } from '../src/client.ts'
-import type { Command, Dripped, Policy, PolicySessionCondition, Wallet } from '../src/models.ts'
+import type { Command, DelegatedSession, Dripped, Policy, PolicySessionCondition, Wallet } from '../src/models.ts'
 import { readPreparedTransaction } from '../src/prepared.ts'
 import type { ClientOf } from './sign-in.ts'
 
@@ -70,6 +70,7 @@ export async function useDelegatedSessions(
   const { token, ...session } = await mine.delegatedSessions.create({ name: 'Agent', policy: upTo('10', dripped) })
   const { id } = session
   const agent = delegateOf(token).delegatedSessions
+  await useOffers(client, delegateOf(token), session)
   expect(await client.delegatedSessions.get(id)).toEqual(session)
   expect((await client.delegatedSessions.list({ userId: session.userId })).data).toEqual([session])
 
@@ -113,6 +114,17 @@ export async function useDelegatedSessions(
   expect((await client.apps.revokeSessions(session.appId)).revoked).toBeGreaterThanOrEqual(1)
   for (const { id: other } of [one, two, three])
     expect((await client.delegatedSessions.get(other)).status).toBe('revoked')
+}
+
+/** Offers are of ledgers that are followed, which this one is not. */
+async function useOffers(client: HalfkeyClient, { wallets }: HalfkeyClient, { id, walletId }: DelegatedSession) {
+  const offer = `ofr_${walletId.slice(4)}`
+  const listing = client.wallets.transferOffers(walletId, { direction: 'incoming', pageSize: 10 })
+  await expect(listing).rejects.toMatchObject({ status: 409, code: 'offers_unavailable' })
+  const unknown = { status: 404, code: 'not_found' }
+  await expect(client.wallets.transferOffer(walletId, offer)).rejects.toMatchObject(unknown)
+  for (const answer of [wallets.acceptOffer, wallets.rejectOffer, wallets.withdrawOffer])
+    await expect(answer(walletId, offer, { delegatedSessionId: id })).rejects.toMatchObject(unknown)
 }
 
 /** A session asks its owner, who refuses once and approves once: on a day on which their passkey is old enough. */

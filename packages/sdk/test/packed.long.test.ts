@@ -11,7 +11,7 @@ const KB = 1_000
 /** What the package may weigh: docs/sdk.md promises it. A client has 0.7 kB that verify the service's key against its pin. */
 const TARBALL_BYTES_MAX = 195 * KB
 const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
-  ['the client', "export { createClient } from '@halfkey/sdk'", 7.1 * KB],
+  ['the client', "export { createClient } from '@halfkey/sdk'", 7.2 * KB],
   ['verifyWebhook', "export { verifyWebhook } from '@halfkey/sdk'", 1.8 * KB],
   ['the fetch handler', "export { webhookHandler } from '@halfkey/sdk/fetch'", 2.6 * KB],
   ['both sides of x402', "export { createPayer, paywall } from '@halfkey/sdk/x402'", 5 * KB],
@@ -23,7 +23,7 @@ const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   [
     'all of a page, with the hooks',
     "export * from '@halfkey/sdk/browser'; export * from '@halfkey/sdk/react'",
-    12.7 * KB,
+    12.8 * KB,
   ],
 ]
 const PACKING_MS = 120_000

@@ -70,6 +70,10 @@ export const WHEN: Record<EventType, string> = {
   'tx.failed': 'When it is certain that it did not and will not happen. What it reserved is free again.',
   'token.received':
     'When the holdings of a token grow by a transaction, by what came less what went: change, merging and locking are no receipts. `locked` is the part of `amount` that somebody’s lock holds: credit only the rest. Unlocking tells nothing. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null, and the amount is the difference.',
+  'token.transfer_offered':
+    'When the contract of a transfer in two steps is on the ledger, once for each wallet that is its sender or receiver. `direction` says which. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null.',
+  'token.transfer_settled':
+    'When the offer is over. `outcome` is `accepted`, `rejected`, `withdrawn`, `expired` (two minutes after `executeBefore`, by the ledger’s clock) or `ended`: it is gone, and it is not known how. If an offer that was told as expired or ended is accepted, rejected or withdrawn all the same, that is told, too.',
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',
   'key_share.deleted': 'When shares are destroyed, by their owner or because a resharing has made them worthless.',

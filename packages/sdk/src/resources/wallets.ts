@@ -1,8 +1,11 @@
-import type { Calls, RequestOptions } from '../http.ts'
+import { type Calls, newUuid, type RequestOptions } from '../http.ts'
 import type {
   AddressBook,
+  Execution,
   Recipient,
   RevokedSessions,
+  TransferOffer,
+  TransferOffers,
   Wallet,
   WalletBudgets,
   WalletChallenge,
@@ -33,9 +36,36 @@ export function walletOf({ one }: Calls) {
   }
 }
 
-/** Calls of wallets. Every method may also throw what any call does: see `HalfkeyError`. */
-export function walletsOf({ one, list }: Calls) {
+type AnswerBody = Body<'/wallets/{id}/transfer-offers/{offerId}/accept', 'post'>
+
+/** Calls that answer offers, with the session's token or, where it has `serverExecute`, with a secret key. */
+function answersOf({ one }: Calls) {
+  const answer =
+    (path: `/wallets/{id}/transfer-offers/{offerId}/${'accept' | 'reject' | 'withdraw'}`) =>
+    (id: string, offerId: string, body: AnswerBody, options?: RequestOptions): Promise<Execution> =>
+      // With a command id, a repeat after a lost response is the same transaction.
+      one('post', path, { path: { id, offerId }, body: { commandId: newUuid(), ...body } }, options)
   return {
+    /**
+     * Takes the tokens of an incoming offer, by a delegated session whose policy allows it. What it returns and throws, `execute` of
+     * `delegatedSessions` does, too. @throws offer_settled, offer_not_yours, offers_unavailable, policy_denied, contract_archived
+     */
+    acceptOffer: answer('/wallets/{id}/transfer-offers/{offerId}/accept'),
+
+    /** Gives the tokens of an incoming offer back, as `acceptOffer` takes them. */
+    rejectOffer: answer('/wallets/{id}/transfer-offers/{offerId}/reject'),
+
+    /** Takes the tokens of an outgoing offer back, as `acceptOffer` takes those of an incoming one. */
+    withdrawOffer: answer('/wallets/{id}/transfer-offers/{offerId}/withdraw'),
+  }
+}
+
+/** Calls of wallets. Every method may also throw what any call does: see `HalfkeyError`. */
+export function walletsOf(calls: Calls) {
+  const { one, list } = calls
+  return {
+    ...answersOf(calls),
+
     /** Lists wallets, newest first, including those of guests. Scope `wallets:read`. */
     list: (query?: Query<'/wallets', 'get'>, options?: RequestOptions): List<Wallet> =>
       list('/wallets', {}, query, options),
@@ -57,6 +87,20 @@ export function walletsOf({ one, list }: Calls) {
       query?: Query<'/wallets/{id}/holdings', 'get'>,
       options?: RequestOptions,
     ): Promise<WalletHoldings> => one('get', '/wallets/{id}/holdings', { path: { id }, query }, options),
+
+    /**
+     * Lists the transfers of tokens that were offered to or by a wallet, newest first. Scope `wallets:read`, or the owner's access
+     * token. @throws not_found, offers_unavailable
+     */
+    transferOffers: (
+      id: string,
+      query?: Query<'/wallets/{id}/transfer-offers', 'get'>,
+      options?: RequestOptions,
+    ): Promise<TransferOffers> => one('get', '/wallets/{id}/transfer-offers', { path: { id }, query }, options),
+
+    /** Gets one of them, as `transferOffers` lists it. @throws not_found, offers_unavailable */
+    transferOffer: (id: string, offerId: string, options?: RequestOptions): Promise<TransferOffer> =>
+      one('get', '/wallets/{id}/transfer-offers/{offerId}', { path: { id, offerId } }, options),
 
     /**
      * Gets how far the party of the user's own wallet is, and what its key has to sign: only on ledgers that are reached over a network.

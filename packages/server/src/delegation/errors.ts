@@ -71,3 +71,41 @@ export const DELEGATED_SESSION_ERRORS = {
 } as const satisfies ErrorTable
 
 export const fail = failures(DELEGATED_SESSION_ERRORS)
+
+/** How a session can have ended. */
+export const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
+
+/** Why a session's commands are not executed. */
+export const EXECUTE_REFUSALS = [
+  ...ENDED,
+  'policy_denied',
+  'spend_limit_exceeded',
+  'budget_exceeded',
+  'approval_denied',
+  'approval_pending',
+  'approval_limit_reached',
+  'approval_outdated',
+  'approval_expired',
+  'approval_canceled',
+  'authorization_missing',
+  'template_unknown',
+  'choice_unknown',
+  'arguments_invalid',
+  'signature_invalid',
+  'contract_not_found',
+  'contract_archived',
+  'duplicate_command',
+  'uses_in_flight',
+  'transaction_settled',
+  'signing_request_superseded',
+  'share_invalid',
+  'share_missing',
+  'transaction_failed',
+  'prepared_expired',
+  'wallet_frozen',
+  'wallet_not_ready',
+  'user_suspended',
+  'guest_expired',
+  'quota_exceeded',
+  'ledger_unavailable',
+] as const

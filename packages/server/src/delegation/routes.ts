@@ -1,5 +1,6 @@
 import { currentUser, eitherKey, IdParam, list, one, type Route, route, secretKey } from '../platform/http/route.ts'
 import { listDenials, listDenialsOf } from './denials/denials.ts'
+import { ENDED, EXECUTE_REFUSALS } from './errors.ts'
 import { beginExecution, finishExecution, type StartedExecution } from './execute/begin.ts'
 import { queryContracts } from './execute/query.ts'
 import { createDelegatedSession, requireValidPolicy } from './manage/create.ts'
@@ -23,8 +24,6 @@ import {
   ValidatePolicy,
   ValidPolicy,
 } from './schema.ts'
-
-const ENDED = ['delegated_session_revoked', 'delegated_session_expired', 'delegated_session_exhausted'] as const
 
 export const delegatedSessionRoutes: Route[] = [
   route(
@@ -176,39 +175,7 @@ export const delegatedSessionRoutes: Route[] = [
       // Keyed by token and key, so that callers without them cannot make callers with them wait.
       turn: ({ caller, delegate, params }) =>
         `${caller.tenantId} ${params.id} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''} ${delegate?.jkt ?? ''}`,
-      errors: [
-        ...ENDED,
-        'policy_denied',
-        'spend_limit_exceeded',
-        'budget_exceeded',
-        'approval_denied',
-        'approval_pending',
-        'approval_limit_reached',
-        'approval_outdated',
-        'approval_expired',
-        'approval_canceled',
-        'authorization_missing',
-        'template_unknown',
-        'choice_unknown',
-        'arguments_invalid',
-        'signature_invalid',
-        'contract_not_found',
-        'contract_archived',
-        'duplicate_command',
-        'uses_in_flight',
-        'transaction_settled',
-        'signing_request_superseded',
-        'share_invalid',
-        'share_missing',
-        'transaction_failed',
-        'prepared_expired',
-        'wallet_frozen',
-        'wallet_not_ready',
-        'user_suspended',
-        'guest_expired',
-        'quota_exceeded',
-        'ledger_unavailable',
-      ],
+      errors: [...EXECUTE_REFUSALS],
     },
     {
       effect: (deps, { caller, origin, delegate, params, body }) =>

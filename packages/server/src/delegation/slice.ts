@@ -13,6 +13,7 @@ import { deleteOldAgentTokens } from './connect/tokens.ts'
 import { deleteOldDenials } from './denials/denials.ts'
 import { DELEGATED_SESSION_ERRORS } from './errors.ts'
 import { sweepDelegatedSessions } from './manage/revoke.ts'
+import { offerRoutes } from './offers/offer-routes.ts'
 import { deleteOldProofs, proofSent } from './proofs/use.ts'
 import { rehearsalRoutes } from './rehearse/rehearsal-routes.ts'
 import { reconcileTransactions } from './remote/reconcile.ts'
@@ -28,6 +29,7 @@ export const delegationSlice: Slice = {
     ...budgetRoutes,
     ...recipientRoutes,
     ...approvalRoutes,
+    ...offerRoutes,
   ],
   plainRoutes: connectPlainRoutes,
   errors: DELEGATED_SESSION_ERRORS,

@@ -26,6 +26,7 @@ const ID_PREFIXES = {
   tx: 'transaction',
   apr: 'approval',
   rcp: 'address book entry',
+  ofr: 'transfer offer',
   ses: 'session',
   chl: 'challenge',
   pky: 'passkey',

@@ -36,6 +36,8 @@ export interface Choice {
   consuming: boolean
   fields: Fields
   controllers(contract: Given, given: Given): string[]
+  /** What it returns, as the participant tells it. */
+  result?: unknown
   run(builder: Builder, contract: Given, given: Given, contractId: string): void
 }
 
@@ -245,12 +247,21 @@ export type JsonCommand =
   | { CreateCommand: { templateId: string; createArguments: Given } }
   | { ExerciseCommand: { templateId: string; contractId: string; choice: string; choiceArgument: Given } }
 
+/** A choice that was exercised, as the participant tells it. */
+export interface Exercised {
+  contractId: string
+  interfaceId?: string | null
+  choice: string
+  result: unknown
+}
+
 /** Interprets one transaction. */
 class Builder {
   readonly nodes: Model['transaction']['nodes'] = []
   readonly seeds: Model['transaction']['node_seeds'] = []
   readonly made = new Map<string, Omit<Contract, 'offset' | 'createdAt'>>()
   readonly consumed: string[] = []
+  readonly exercised: Exercised[] = []
   readonly inputs = new Map<string, Contract>()
   /** The children of the node that is being made. */
   #siblings: string[] = []
@@ -309,6 +320,8 @@ class Builder {
       throw new Refused('DAML_AUTHORIZATION_ERROR', 8, 'a controller does not act')
     this.inputs.set(contractId, contract)
     if (choice.consuming) this.consumed.push(contractId)
+    const interfaceId = isInterface ? templateId : null
+    this.exercised.push({ contractId, interfaceId, choice: choiceName, result: choice.result ?? {} })
     const { lf_version, package_name, template_id, signatories, stakeholders } = contract.create
     const children: string[] = []
     const argument = recordOf({ ...template_id, entity_name: choiceName }, choice.fields, given, 'choiceArgument')
@@ -353,6 +366,7 @@ export interface Interpreted {
   transaction: Model['transaction']
   inputs: Contract[]
   consumed: string[]
+  exercised: Exercised[]
   made: Omit<Contract, 'offset' | 'createdAt'>[]
 }
 
@@ -377,6 +391,7 @@ export function interpret(
     transaction: { version: '2.1', roots: ['0'], nodes: builder.nodes, node_seeds: builder.seeds },
     inputs: [...builder.inputs.values()],
     consumed: builder.consumed,
+    exercised: builder.exercised,
     made: [...builder.made.values()],
   }
 }

@@ -156,6 +156,8 @@ export class SimulatedParticipant extends SimulatedLedger {
       case '/v2/state/active-contracts-page':
         if (/^3\.[0-5]/.test(this.version)) throw new Refused('NOT_FOUND', 11, path)
         return this.activeContractsPage(body)
+      case '/v2/updates/update-by-id':
+        return this.updateById(body)
       case '/v2/updates':
         return this.lieAboutUpdates(this.readUpdates(body, query))
       default:

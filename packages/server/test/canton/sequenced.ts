@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Model } from '../../../keys/test/canton/model.ts'
-import { type Contract, type Interpreted, mint, Refused } from './daml.ts'
+import { type Contract, type Exercised, type Interpreted, mint, Refused } from './daml.ts'
 import { UpdateLog } from './holdings/update-log.ts'
 
 export const SYNCHRONIZER = `sync::1220${'5c'.repeat(32)}`
@@ -126,9 +126,13 @@ export class SimulatedLedger {
   }
 
   /** One transaction of others, that uses up contracts and makes others. @returns the ids of those made */
-  happen(archived: string[], made: [templateId: string, fields: Record<string, unknown>][]): string[] {
+  happen(
+    archived: string[],
+    made: [templateId: string, fields: Record<string, unknown>][],
+    exercised: Exercised[] = [],
+  ): string[] {
     const contracts = made.map(([templateId, fields]) => mint(templateId, fields))
-    this.#happen(contracts, archived)
+    this.#happen(contracts, archived, exercised)
     return contracts.map(({ contractId }) => contractId)
   }
 
@@ -157,14 +161,14 @@ export class SimulatedLedger {
     return `${at.getTime()}000`
   }
 
-  #happen(made: Omit<Contract, 'offset' | 'createdAt'>[], archived: string[]): void {
+  #happen(made: Omit<Contract, 'offset' | 'createdAt'>[], archived: string[], exercised: Exercised[] = []): void {
     this.#offset += 1
     const at = { offset: this.#offset, createdAt: this.micros() }
     const created = made.map((each) => ({ ...each, ...at }))
     for (const each of created) this.contracts.set(each.contractId, each)
     for (const id of archived) this.#archived.add(id)
     const gone = archived.map((id) => this.contracts.get(id) as Contract)
-    this.log.add({ offset: this.#offset, recordTime: this.now().toISOString(), created, archived: gone })
+    this.log.add({ offset: this.#offset, recordTime: this.now().toISOString(), created, archived: gone, exercised })
   }
 
   protected times() {
@@ -188,7 +192,7 @@ export class SimulatedLedger {
           : null
     if (why === null) {
       this.#accepted.add(key)
-      this.#happen(interpreted.made, interpreted.consumed)
+      this.#happen(interpreted.made, interpreted.consumed, interpreted.exercised)
     }
     this.complete({ party, commandId, submissionId, why })
   }
@@ -294,6 +298,13 @@ export class SimulatedLedger {
     const found = this.log.between(beginExclusive, endInclusive, body)
     if (Math.min(found.length, limit) > this.elementsMax) throw new TooLarge()
     return this.#answered(found.slice(0, limit))
+  }
+
+  protected updateById(body: Body): object {
+    const update = this.log.effectsOf(body, this.prunedUpTo)
+    if (update === undefined) throw new Refused('UPDATE_NOT_FOUND', 11, 'Update not found, or not visible')
+    this.#answered([update])
+    return update
   }
 
   #answered(elements: object[]): object[] {

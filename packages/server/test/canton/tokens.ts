@@ -34,6 +34,10 @@ export const FORGED = `${IMPLEMENTATION}:Test.Token:Forged`
 /** A holding whose owner does not see it. */
 export const HIDDEN = `${IMPLEMENTATION}:Test.Token:Hidden`
 export const OFFER = `${IMPLEMENTATION}:Test.Token:Offer`
+/** Claims to be a transfer of a registry that never signed it. */
+export const FORGED_OFFER = `${IMPLEMENTATION}:Test.Token:ForgedOffer`
+/** A transfer that those do not see whom it is about. */
+export const HIDDEN_OFFER = `${IMPLEMENTATION}:Test.Token:HiddenOffer`
 const RULES = `${IMPLEMENTATION}:Test.Token:Rules`
 const PREAPPROVAL = `${IMPLEMENTATION}:Test.Token:Preapproval`
 
@@ -62,7 +66,10 @@ interface Transfer {
   receiver: string
   amount: string
   instrumentId: { admin: string; id: string }
+  requestedAt: string
+  executeBefore: string
   inputHoldingCids: string[]
+  meta: object
 }
 
 const fail = (why: string): never => {
@@ -81,7 +88,7 @@ const send: Choice = {
   fields: { expectedAdmin: 'party', transfer, extraArgs },
   controllers: (_, given) => [(given.transfer as Transfer).sender],
   run(builder, { admin }, given) {
-    const { sender, receiver, amount, instrumentId, inputHoldingCids } = given.transfer as Transfer
+    const { sender, receiver, amount, instrumentId, inputHoldingCids, ...more } = given.transfer as Transfer
     if (given.expectedAdmin !== admin || instrumentId.admin !== admin) fail('another admin')
     const preapproval = inContext(given, 'preapproval')
     let had = 0n
@@ -94,7 +101,7 @@ const send: Choice = {
     const rest = had - units(amount)
     if (units(amount) <= 0n || rest < 0n) fail('the holdings are not enough')
     const token = { instrument: instrumentId }
-    if (preapproval === undefined) builder.create(OFFER, { ...token, sender, receiver, amount })
+    if (preapproval === undefined) builder.create(OFFER, { ...token, sender, receiver, amount, ...more })
     else {
       if (builder.read(preapproval).receiver !== receiver) fail('the preapproval of somebody else')
       builder.create(TOKEN, { ...token, owner: receiver, amount })
@@ -103,11 +110,19 @@ const send: Choice = {
   },
 }
 
+/** What a choice of a transfer returns. */
+export const resultOf = (tag: 'Completed' | 'Failed' | 'Pending') => ({
+  output: { tag: `TransferInstructionResult_${tag}`, value: {} },
+  senderChangeCids: [],
+  meta: { values: {} },
+})
+
 /** Ends an offer: the tokens go to its receiver, or back to its sender. */
 const end = (controller: 'sender' | 'receiver', to: 'sender' | 'receiver'): Choice => ({
   consuming: true,
   fields: { extraArgs },
   controllers: (offer) => [offer[controller] as string],
+  result: resultOf(to === 'receiver' ? 'Completed' : 'Failed'),
   run(builder, offer, given) {
     if (inContext(given, 'rules') === undefined) fail('the context is missing')
     builder.create(TOKEN, { instrument: offer.instrument, owner: offer[to], amount: offer.amount })
@@ -123,6 +138,33 @@ const holdingView = ({ owner, instrument: instrumentId, amount }: Given) => ({
   instrumentId,
   amount: shownAmount(amount),
   lock: null,
+  meta: { values: {} },
+})
+
+const offerFields: Fields = {
+  instrument,
+  sender: 'party',
+  receiver: 'party',
+  amount: 'numeric',
+  requestedAt: 'time',
+  executeBefore: 'time',
+  meta,
+  original: { optional: 'contract_id' },
+  awaits: { optional: 'text' },
+}
+const offerView = ({ instrument: instrumentId, sender, receiver, amount, original, awaits, ...more }: Given) => ({
+  originalInstructionCid: original ?? null,
+  transfer: {
+    sender,
+    receiver,
+    amount: shownAmount(amount),
+    instrumentId,
+    requestedAt: more.requestedAt,
+    executeBefore: more.executeBefore,
+    inputHoldingCids: [],
+    meta: more.meta,
+  },
+  status: { tag: awaits ?? 'TransferPendingReceiverAcceptance', value: {} },
   meta: { values: {} },
 })
 
@@ -167,7 +209,7 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
     views: { [HOLDING]: holdingView },
   },
   [OFFER]: {
-    fields: { instrument, sender: 'party', receiver: 'party', amount: 'numeric' },
+    fields: offerFields,
     signatories: adminOf,
     observers: ({ sender, receiver }) => [sender as string, receiver as string],
     choices: {},
@@ -178,6 +220,21 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
         TransferInstruction_Withdraw: end('sender', 'sender'),
       },
     },
+    views: { [INSTRUCTION]: offerView },
+  },
+  [FORGED_OFFER]: {
+    fields: { ...offerFields, forger: 'party' },
+    signatories: ({ forger }) => [forger as string],
+    observers: ({ sender, receiver }) => [sender as string, receiver as string],
+    choices: {},
+    views: { [INSTRUCTION]: offerView },
+  },
+  [HIDDEN_OFFER]: {
+    fields: offerFields,
+    signatories: adminOf,
+    observers: () => [],
+    choices: {},
+    views: { [INSTRUCTION]: offerView },
   },
   [RULES]: {
     fields: { admin: 'party' },
@@ -194,6 +251,9 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
   },
 }
 install(TEMPLATES)
+
+const DAY_MS = 86_400_000
+const micros = (ms: number) => new Date(ms).toISOString().replace('Z', '000Z')
 
 /** A registry's own answer instead of the right one. */
 type Answer = { status: number; body: unknown }
@@ -241,6 +301,19 @@ export class SimulatedRegistry {
   /** Gives somebody tokens. @returns the holding's contract id */
   mint(owner: string, amount: string, id = 'GOLD'): string {
     return this.#participant.mint(TOKEN, { instrument: { admin: this.admin, id }, owner, amount })
+  }
+
+  /** What an offer of its tokens consists of. Its time is over in a day. */
+  offer(
+    sender: string,
+    receiver: string,
+    amount: string,
+    more: object = {},
+  ): [templateId: string, fields: Given & object] {
+    const now = this.#participant.now().getTime()
+    const times = { requestedAt: micros(now), executeBefore: micros(now + DAY_MS) }
+    const instrument = { admin: this.admin, id: 'GOLD' }
+    return [OFFER, { instrument, sender, receiver, amount, ...times, meta: { values: {} }, ...more }]
   }
 
   /** From now on the receiver gets tokens without being asked. */

@@ -29,6 +29,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
     'identity/sign-in',
     'tenancy/apps',
     'wallets/custody',
+    'wallets/tokens',
     'wallets/transactions',
     'wallets/wallets',
   ],

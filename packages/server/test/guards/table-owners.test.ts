@@ -83,7 +83,7 @@ const TABLES: Record<string, readonly string[]> = {
     'ledger_updates',
   ],
   'wallets/onboarding': ['wallet_onboardings'],
-  'wallets/tokens': ['token_cursors', 'token_holdings', 'token_views'],
+  'wallets/tokens': ['token_cursors', 'token_holdings', 'token_offers', 'token_views'],
   'wallets/transactions': ['transactions'],
   'wallets/wallets': ['wallets'],
   'wallets/x402': ['payment_settlements'],

@@ -152,7 +152,8 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
       label: 'Shop',
     })
     if (entry.status !== 201) throw new Error(entry.text)
-    return { id, recipientId: entry.body.data.id }
+    // There are no offers on a ledger that is not followed.
+    return { id, recipientId: entry.body.data.id, offerId: newId('ofr') }
   },
   async 'wallets/onboarding'(tenant) {
     await letServersTouchKeys(tenant)
@@ -262,7 +263,13 @@ export const paramsOf = (route: Pick<Route, 'path'>): string[] =>
   [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 /** Of what a record in a path has below it. */
-const INNER: Record<string, IdPrefix> = { deliveryId: 'dlv', issuerId: 'iss', providerId: 'prv', recipientId: 'rcp' }
+const INNER: Record<string, IdPrefix> = {
+  deliveryId: 'dlv',
+  issuerId: 'iss',
+  offerId: 'ofr',
+  providerId: 'prv',
+  recipientId: 'rcp',
+}
 
 /** Ids of the right form that name nothing. */
 export function unknownIds(route: Pick<Route, 'path'>): PathIds {

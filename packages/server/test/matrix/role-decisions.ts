@@ -39,6 +39,8 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /wallets/:id
     GET /wallets/:id/custody
     GET /wallets/:id/holdings
+    GET /wallets/:id/transfer-offers
+    GET /wallets/:id/transfer-offers/:offerId
     GET /users/:id/sessions
     GET /users/:id/passkeys
     GET /users/:id/identities
@@ -208,6 +210,9 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /delegated-sessions/me/transactions/:id
     POST /delegated-sessions
     POST /delegated-sessions/:id/execute
+    POST /wallets/:id/transfer-offers/:offerId/accept
+    POST /wallets/:id/transfer-offers/:offerId/reject
+    POST /wallets/:id/transfer-offers/:offerId/withdraw
     POST /delegated-sessions/:id/query
     POST /approvals/:id/approve
     POST /approvals/:id/deny

@@ -93,6 +93,11 @@ export const EXTENSIONS = table(`
   POST   /wallets/:id/freeze                        wallets:write  200
   POST   /wallets/:id/unfreeze                      wallets:write  200
   GET    /wallets/:id/holdings                      wallets:read   200
+  GET    /wallets/:id/transfer-offers               wallets:read   200
+  GET    /wallets/:id/transfer-offers/:offerId      wallets:read   200
+  POST   /wallets/:id/transfer-offers/:offerId/accept   delegated_sessions:execute 200
+  POST   /wallets/:id/transfer-offers/:offerId/reject   delegated_sessions:execute 200
+  POST   /wallets/:id/transfer-offers/:offerId/withdraw delegated_sessions:execute 200
   GET    /wallets/:id/onboarding                    users:act_as   200
   POST   /wallets/:id/onboarding                    users:act_as   200
   POST   /auth/refresh                              auth:write     200

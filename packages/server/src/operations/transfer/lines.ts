@@ -51,6 +51,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'members',
   'subscribers',
   'token_holdings',
+  'token_offers',
   'used_tokens',
   'wallet_recipients',
   'wallet_spending',

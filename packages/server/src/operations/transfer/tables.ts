@@ -118,6 +118,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   token_cursors: ofInstallation,
   // What was received once is not received again there.
   token_holdings: 'copied',
+  token_offers: 'copied',
   token_views: { leftOut: 'read again from the ledgers of the new installation' },
   wallet_onboardings: { leftOut: 'prepared again by the ledger of the new installation' },
   webhooks: 'copied',

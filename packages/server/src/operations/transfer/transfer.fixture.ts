@@ -148,6 +148,7 @@ const GIVEN: Record<string, string> = {
   'member_passkeys.member_id': '(select min(id) from members where tenant_id = $1)',
   'subscribers.app_id': '(select min(id) from apps where tenant_id = $1)',
   'token_holdings.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
+  'token_offers.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
   'wallet_recipients.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
   'wallet_spending.wallet_id': '(select min(id) from wallets where tenant_id = $1)',
 }

@@ -67,6 +67,24 @@ const recipientData = {
   recipient: party,
 }
 
+const offerData = {
+  offerId: 'ofr_01jb2m7x9kq4t8v6w0r3s5y1zt',
+  walletId: wallet,
+  userId: user,
+  partyId: party,
+  ledger: 'canton',
+  direction: 'incoming',
+  contractId: contract,
+  sender: `bob::1220${'b0'.repeat(32)}`,
+  receiver: party,
+  instrument: { admin: `dso::1220${'d5'.repeat(32)}`, id: 'Amulet' },
+  amount: '12.5',
+  executeBefore: '2026-11-22T08:30:00.000Z',
+  updateId: `1220${'ab'.repeat(32)}`,
+  offset: 42,
+  recordedAt: at,
+}
+
 /** Every event type. A webhook can subscribe to all of them. */
 export const EVENT_CATALOGUE = {
   'user.created': {
@@ -251,6 +269,14 @@ export const EVENT_CATALOGUE = {
       offset: 42,
       recordedAt: at,
     },
+  },
+  'token.transfer_offered': {
+    description: 'A transfer of tokens was offered to a wallet, or by it, on a ledger whose tokens are followed.',
+    data: offerData,
+  },
+  'token.transfer_settled': {
+    description: 'A transfer of tokens that was offered to a wallet, or by it, is over.',
+    data: { ...offerData, outcome: 'accepted' },
   },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },
   'key_share.retrieved': { description: 'A key share was read.', data: shareData },

@@ -1,3 +1,5 @@
+import type { Command } from './ledger.ts'
+
 /** Which token: the party that administers it, and its id there. Anybody may name a token alike: both count. */
 interface Instrument {
   admin: string
@@ -25,13 +27,47 @@ export interface Holding {
   createdAt: Date
 }
 
-/** What one transaction did to holdings. */
+/** A transfer that was offered and is neither accepted nor taken back: a contract that is active on a ledger. */
+export interface Offer {
+  contractId: string
+  /** The first contract of the same transfer: each step of its way makes another one. */
+  originalId: string
+  sender: string
+  receiver: string
+  instrument: Instrument
+  /** As `parseAmount` reads it. */
+  amount: string
+  requestedAt: Date
+  /** From then on the registry should let nobody accept it. */
+  executeBefore: Date
+  /** Whose turn it is: the receiver's, or others' by the registry's own rules. */
+  awaits: 'receiver' | 'others'
+  /** What the sender wrote, such as a reason; null if it is too much to be kept. */
+  meta: Record<string, string> | null
+  /** By the ledger's clock. */
+  createdAt: Date
+}
+
+/** How an offer can be answered: by its receiver, its receiver, and its sender. */
+export type OfferAnswer = 'accept' | 'reject' | 'withdraw'
+
+/** How an offer ended by somebody's choice. */
+export type OfferOutcome = 'accepted' | 'rejected' | 'withdrawn'
+
+/** What a party has to do with tokens. */
+export interface PartyTokens {
+  holdings: Holding[]
+  offers: Offer[]
+}
+
+/** What one transaction did to holdings and offers. */
 export interface TokenUpdate {
   updateId: string
   offset: number
   recordedAt: Date
   created: Holding[]
-  /** Ids of contracts that it used up, holdings or not. */
+  offered: Offer[]
+  /** Ids of contracts that it used up, holdings or offers or neither. */
   archived: string[]
 }
 
@@ -61,10 +97,21 @@ export class PlaceLost extends Error {}
 export interface Tokens {
   /** Which contracts count as holdings, in short, by the admin of their token. Where it changes, all are read again. */
   scopes: ReadonlyMap<string, string>
+  /** The same of offers. */
+  offerScopes: ReadonlyMap<string, string>
   /** The end of the ledger, and its time there; null if it does not say. */
   end(): Promise<{ offset: number; at: Date | null }>
-  /** All holdings of a party as of an offset; `arguments_invalid` if they are too many to be read in `maxMs`. @throws PlaceLost */
-  holdingsOf(party: string, offset: number, maxMs: number): Promise<Holding[]>
-  /** What happened to the holdings of all parties after a place. @throws PlaceLost */
+  /**
+   * All holdings of a party, and all offers from or to it, as of an offset; `arguments_invalid` if they are too many to be read in
+   * `maxMs`. @throws PlaceLost
+   */
+  tokensOf(party: string, offset: number, maxMs: number): Promise<PartyTokens>
+  /** What happened to the holdings and offers of all parties after a place. @throws PlaceLost */
   updatesAfter(place: TokenPlace): Promise<TokenPage>
+  /** How an update ended offers, by their contracts; without those of which the ledger does not say it, or not any more. */
+  outcomesIn(updateId: string): Promise<ReadonlyMap<string, OfferOutcome>>
+  /** The template, or interface, by which offers are answered, as commands and policies name it. */
+  offerTemplateId: string
+  /** What answers an offer. */
+  answerOf(contractId: string, answer: OfferAnswer): Command
 }

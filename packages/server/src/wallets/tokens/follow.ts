@@ -1,7 +1,14 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type Ledger, LedgerError } from '../../platform/ports/ledger.ts'
-import { type Holding, PlaceLost, type TokenPage, type Tokens } from '../../platform/ports/tokens.ts'
+import {
+  type OfferOutcome,
+  type PartyTokens,
+  PlaceLost,
+  type TokenPage,
+  type Tokens,
+} from '../../platform/ports/tokens.ts'
+import { expire, partiesOf, readOutcomes, settle, settleOthers, takeOffered } from './offers.ts'
 import { tellReceived } from './received.ts'
 import * as store from './store.ts'
 
@@ -26,8 +33,11 @@ const REREAD_MS_MIN = 10 * MINUTE_MS
 /** A ledger whose tokens are followed. */
 export type TokenLedger = Ledger & { tokens: Tokens }
 
-/** What counts as a holding, as the cursor has it. */
-const scopeOf = ({ scopes }: Tokens): string => [...scopes.values()].sort().join(' ')
+/** What counts as a holding or an offer of each registry. */
+const scopesOf = ({ scopes, offerScopes }: Tokens): string[] => [...scopes.values(), ...offerScopes.values()]
+
+/** The same as the cursor has it. */
+const scopeOf = (tokens: Tokens): string => scopesOf(tokens).sort().join(' ')
 
 /** The ledgers whose cursor has another scope, so that it is logged once. */
 const waiting = new WeakSet<TokenLedger>()
@@ -50,7 +60,7 @@ async function begin(deps: Deps, { name, tokens }: TokenLedger, from: store.Curs
     scope_at: hasScope ? from.scope_at : now,
   })
   if (isBegun && from !== undefined && !hasScope)
-    deps.log.warn({ ledger: name }, 'other holdings count than before: all are read again')
+    deps.log.warn({ ledger: name }, 'other holdings or offers count than before: all are read again')
 }
 
 /** Whether another scope may replace that of the cursor. */
@@ -99,67 +109,86 @@ async function postpone(
 }
 
 /**
- * Reads all holdings of a wallet. They are new to it if those of their registry were read before; otherwise only if they are younger
+ * Reads all holdings and offers of a wallet. They are new to it if those of their registry were read before; otherwise only if they are younger
  * than the wallet, as a party may have held something before, and than the scope, as all was old when somebody began to look.
  * @returns whether they could be read, and the cursor is where it was
  */
 async function readWallet(deps: Deps, ledger: TokenLedger, cursor: store.CursorRow, wallet: store.UnreadWallet) {
   const { tokens } = ledger
-  let holdings: Holding[]
+  let read: PartyTokens
   try {
     const maxMs = wallet.failures % WHOLE_TIME_EVERY === 0 ? READ_MS_MAX : READ_AGAIN_MS_MAX
-    holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset, maxMs)
+    read = await tokens.tokensOf(wallet.party_id, cursor.ledger_offset, maxMs)
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     await postpone(deps, ledger, cursor, wallet, error)
     return false
   }
   const now = deps.now()
+  const { holdings, offers } = read
   return await ifThere(deps, cursor, async (tx) => {
     // Its user was deleted meanwhile, or another process has read it.
-    if (!(await store.putView(tx, cursor, wallet, [...tokens.scopes.values()]))) return
+    if (!(await store.putView(tx, cursor, wallet, scopesOf(tokens)))) return
     const made = await store.putHoldings(tx, cursor.ledger, wallet, holdings)
     const ids = holdings.map(({ contractId }) => contractId)
     const gone = await store.archiveOthers(tx, wallet, ids, now)
     const since = new Date(Math.max(wallet.created_at.getTime(), cursor.scope_at.getTime()))
     const young = new Set(holdings.flatMap(({ contractId, createdAt }) => (createdAt >= since ? [contractId] : [])))
-    const isRead = (admin: string) => wallet.scopes.includes(tokens.scopes.get(admin) ?? '')
-    const counted = made.filter(({ contract_id: id, admin }) => isRead(admin) || young.has(id))
+    const isIn = (scopes: ReadonlyMap<string, string>, admin: string) => wallet.scopes.includes(scopes.get(admin) ?? '')
+    const counted = made.filter(({ contract_id: id, admin }) => isIn(tokens.scopes, admin) || young.has(id))
     await tellReceived(tx, deps, { ledger: cursor.ledger, wallets: [wallet], update: null }, counted, gone)
+    const isTold = (offer: (typeof offers)[number]) =>
+      isIn(tokens.offerScopes, offer.instrument.admin) || offer.createdAt >= since
+    await takeOffered(tx, deps, { cursor, wallet, place: null, offers, isTold })
+    await settleOthers(tx, deps, wallet, { offers, now })
   })
 }
 
+/** What one update did, and how it ended offers. */
+interface Seen {
+  update: TokenPage['updates'][number]
+  outcomes: ReadonlyMap<string, OfferOutcome>
+  now: Date
+}
+
 /** Takes what one update did to our wallets, and tells of it. */
-async function take(tx: Db, deps: Deps, cursor: store.CursorRow, update: TokenPage['updates'][number], now: Date) {
+async function take(tx: Db, deps: Deps, cursor: store.CursorRow, { update, outcomes, now }: Seen) {
   const { ledger } = cursor
-  const parties = [...new Set(update.created.map(({ owner }) => owner))]
+  const parties = [...new Set([...update.created.map(({ owner }) => owner), ...partiesOf(update.offered)])]
   const wallets = parties.length === 0 ? [] : await store.listFollowed(tx, cursor, parties)
   const made: Awaited<ReturnType<typeof store.putHoldings>> = []
   for (const wallet of wallets) {
     const theirs = update.created.filter(({ owner }) => owner === wallet.party_id)
     made.push(...(await store.putHoldings(tx, ledger, wallet, theirs)))
+    await takeOffered(tx, deps, { cursor, wallet, place: update, offers: update.offered, isTold: () => true })
   }
   const gone = update.archived.length === 0 ? [] : await store.archiveHoldings(tx, ledger, update.archived, now)
   await tellReceived(tx, deps, { ledger, wallets, update }, made, gone)
+  await settle(tx, deps, cursor, { update, outcomes, now })
 }
 
 /** Reads on from the cursor. @returns whether there may be more */
 async function readOn(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorRow): Promise<boolean> {
   const { updates, offset, at, hasMore, skipped } = await tokens.updatesAfter(store.placeOf(cursor))
+  const outcomes = await readOutcomes(deps.db, tokens, cursor, updates)
   const now = deps.now()
+  const last = updates.at(-1)
+  const next = {
+    ...cursor,
+    ledger_offset: offset,
+    ledger_at: at,
+    // What was skipped would be read again from the last update on.
+    last_offset: skipped === null ? (last?.offset ?? cursor.last_offset) : null,
+    last_update_id: skipped === null ? (last?.updateId ?? cursor.last_update_id) : null,
+    read_at: now,
+    stale_since: cursor.stale_since ?? (skipped === null ? null : now),
+  }
+  let isFull = false
   const isMoved = await ifThere(deps, cursor, async (tx) => {
-    for (const update of updates) await take(tx, deps, cursor, update, now)
-    const last = updates.at(-1)
-    await store.moveCursor(tx, {
-      ...cursor,
-      ledger_offset: offset,
-      ledger_at: at,
-      // What was skipped would be read again from the last update on.
-      last_offset: skipped === null ? (last?.offset ?? cursor.last_offset) : null,
-      last_update_id: skipped === null ? (last?.updateId ?? cursor.last_update_id) : null,
-      read_at: now,
-      stale_since: cursor.stale_since ?? (skipped === null ? null : now),
-    })
+    for (const update of updates)
+      await take(tx, deps, cursor, { update, outcomes: outcomes.get(update.updateId) ?? new Map(), now })
+    await store.moveCursor(tx, next)
+    isFull = await expire(tx, deps, next)
   })
   if (isMoved && skipped !== null) {
     deps.metrics.tokenUpdatesSkipped.inc({ reason: skipped })
@@ -168,7 +197,7 @@ async function readOn(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorR
       'an update of tokens cannot be read: it is skipped',
     )
   }
-  return hasMore
+  return hasMore || isFull
 }
 
 /** Whether updates are missing, and the last generation is old enough for another one. */

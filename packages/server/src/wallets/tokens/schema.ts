@@ -4,14 +4,14 @@ import { Paging, Time } from '../../platform/http/route.ts'
 const TEXT_CHARS_MAX = 1_000
 const CURSOR = /^\d{1,13}:[0-9a-f]{2,510}$/
 
-const Instrument = z
+export const Instrument = z
   .object({
     admin: z.string().meta({ description: 'The party that administers the token.', example: 'dso::1220…' }),
     id: z.string().meta({ description: "The token's id at its admin. Anybody's text: escape it.", example: 'Amulet' }),
   })
   .meta({ id: 'Instrument' })
 
-const Amount = z.string().meta({ example: '12.5' })
+export const Amount = z.string().meta({ example: '12.5' })
 
 const Holding = z
   .object({

@@ -4,10 +4,13 @@ import type { Caller } from '../../platform/http/route.ts'
 import { getWalletRow, ledgerOf, type WalletRow } from '../wallets/service.ts'
 import { countHoldings } from './counted.ts'
 import { fail } from './errors.ts'
+import { readFollowing } from './following.ts'
+import { deleteArchivedOffers } from './offer-store.ts'
 import type { Holding, ListHoldings, WalletHoldings } from './schema.ts'
 import * as store from './store.ts'
 
 export { followTokens, type TokenLedger } from './follow.ts'
+export { findOfferToAnswer, refuseSettled } from './offer-service.ts'
 
 /** Beyond the age of a backup from which a participant is restored. */
 const ARCHIVED_KEPT_MS = 30 * 86_400_000
@@ -41,16 +44,13 @@ async function readView(tx: Db, wallet: WalletRow, query: ListHoldings & { limit
     admin: query.admin,
     instrument: query.instrument,
   }
-  const view = await store.findView(tx, filter)
-  if (view?.problem != null) throw fail('holdings_unavailable')
-  const cursor = await store.findCursor(tx, wallet.ledger)
-  const isCurrent = cursor !== undefined && cursor.stale_since === null && view?.generation === cursor.generation
+  const following = await readFollowing(tx, wallet)
+  if (following === null) throw fail('holdings_unavailable')
   const sums = await store.sumsOf(tx, filter, INSTRUMENTS_MAX + 1)
   const page = await store.pageOf(tx, filter, after === undefined ? null : placeOf(after), limit + 1)
   const end = page.length > limit ? page[limit - 1] : undefined
   return {
-    state: isCurrent ? 'current' : 'reading',
-    asOf: isCurrent ? { offset: cursor.ledger_offset, at: cursor.ledger_at?.toISOString() ?? null } : null,
+    ...following,
     instruments: sums
       .slice(0, INSTRUMENTS_MAX)
       .map(({ admin, instrument: id, ...sum }) => ({ instrument: { admin, id }, ...sum })),
@@ -81,6 +81,8 @@ export async function listHoldings(
 }
 
 /** Deletes what has been gone for long. @returns whether there may be more */
-export function deleteArchived(db: Db, now: Date): Promise<boolean> {
-  return store.deleteArchived(db, new Date(now.getTime() - ARCHIVED_KEPT_MS))
+export async function deleteArchived(db: Db, now: Date): Promise<boolean> {
+  const before = new Date(now.getTime() - ARCHIVED_KEPT_MS)
+  const [holdings, offers] = [await store.deleteArchived(db, before), await deleteArchivedOffers(db, before)]
+  return holdings || offers
 }

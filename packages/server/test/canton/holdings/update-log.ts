@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Contract, Refused, viewOf } from '../daml.ts'
+import { type Contract, type Exercised, Refused, viewOf } from '../daml.ts'
 
 /** A transaction as the log keeps it. */
 interface Logged {
@@ -8,11 +8,13 @@ interface Logged {
   recordTime: string
   created: Contract[]
   archived: Contract[]
+  /** What was exercised, as far as it is known; what was used up otherwise was archived. */
+  exercised: Exercised[]
 }
 
-/** What is asked for: contracts that implement an interface, of one party or of all. */
+/** What is asked for: contracts that implement one of some interfaces, of one party or of all. */
 export interface Asked {
-  interfaceId: string
+  interfaceIds: string[]
   party: string | null
 }
 
@@ -26,15 +28,24 @@ interface EventFormat {
 
 function askedIn({ filtersByParty, filtersForAnyParty }: EventFormat): Asked | null {
   const [[party, filters] = []] = Object.entries(filtersByParty ?? {})
-  const [filter] = (filters ?? filtersForAnyParty)?.cumulative ?? []
-  const interfaceId = filter?.identifierFilter.InterfaceFilter?.value.interfaceId
-  return interfaceId === undefined ? null : { interfaceId, party: party ?? null }
+  const interfaceIds = ((filters ?? filtersForAnyParty)?.cumulative ?? []).flatMap(
+    ({ identifierFilter }) => identifierFilter.InterfaceFilter?.value.interfaceId ?? [],
+  )
+  return interfaceIds.length === 0 ? null : { interfaceIds, party: party ?? null }
 }
 
-const isAsked = ({ templateId, fields, create }: Contract, { interfaceId, party }: Asked): boolean =>
-  viewOf(templateId, interfaceId, fields) !== undefined && (party === null || create.stakeholders.includes(party))
+const isAsked = ({ templateId, fields, create }: Contract, { interfaceIds, party }: Asked): boolean =>
+  interfaceIds.some((interfaceId) => viewOf(templateId, interfaceId, fields) !== undefined) &&
+  (party === null || create.stakeholders.includes(party))
 
-function createdEvent(contract: Contract, { interfaceId }: Asked, offset: number): object {
+function viewsOf({ templateId, fields }: Contract, { interfaceIds }: Asked): object[] {
+  return interfaceIds.flatMap((interfaceId) => {
+    const viewValue = viewOf(templateId, interfaceId, fields)
+    return viewValue === undefined ? [] : [{ interfaceId, viewStatus: { code: 0, message: '' }, viewValue }]
+  })
+}
+
+function createdEvent(contract: Contract, asked: Asked, offset: number): object {
   const { contractId, templateId, fields, createdAt, create } = contract
   const at = new Date(Number(createdAt.slice(0, -3))).toISOString().replace('Z', '000Z')
   return {
@@ -43,15 +54,44 @@ function createdEvent(contract: Contract, { interfaceId }: Asked, offset: number
     contractId,
     templateId,
     createArgument: fields,
-    interfaceViews: [
-      { interfaceId, viewStatus: { code: 0, message: '' }, viewValue: viewOf(templateId, interfaceId, fields) },
-    ],
+    interfaceViews: viewsOf(contract, asked),
     witnessParties: create.stakeholders,
     signatories: create.signatories,
     observers: create.stakeholders.filter((one) => !create.signatories.includes(one)),
     createdAt: at,
     packageName: 'halfkey-test',
     representativePackageId: templateId.split(':')[0],
+    acsDelta: true,
+  }
+}
+
+function exercisedEvent(
+  { contractId, templateId, create }: Contract,
+  { offset }: Logged,
+  exercised: Exercised[],
+): object {
+  const {
+    interfaceId = null,
+    choice,
+    result,
+  } = exercised.find((each) => each.contractId === contractId) ?? {
+    choice: 'Archive',
+    result: {},
+  }
+  return {
+    offset,
+    nodeId: 0,
+    contractId,
+    templateId,
+    interfaceId,
+    choice,
+    choiceArgument: {},
+    actingParties: create.signatories,
+    consuming: true,
+    witnessParties: create.stakeholders,
+    lastDescendantNodeId: 0,
+    exerciseResult: result,
+    packageName: 'halfkey-test',
     acsDelta: true,
   }
 }
@@ -152,5 +192,30 @@ export class UpdateLog {
         }
         return events.length === 0 ? [] : [{ update: { Transaction: { value } } }]
       })
+  }
+
+  /** One transaction with the choices that were exercised; undefined if it is not known, or not any more. */
+  effectsOf(body: Record<string, unknown>, prunedUpTo: number): object | undefined {
+    const { updateId, updateFormat } = body as {
+      updateId: string
+      updateFormat: { includeTransactions: { eventFormat: EventFormat; transactionShape: string } }
+    }
+    const { eventFormat, transactionShape } = updateFormat.includeTransactions
+    const asked = askedIn(eventFormat)
+    if (asked === null || transactionShape !== 'TRANSACTION_SHAPE_LEDGER_EFFECTS')
+      throw new Refused('INVALID_ARGUMENT', 8, 'only effects on contracts that implement an interface are told')
+    const update = this.#updates.find((each) => each.updateId === updateId && each.offset > prunedUpTo)
+    if (update === undefined) return undefined
+    const { offset, recordTime, archived, created, exercised } = update
+    const events = [
+      ...archived
+        .filter((each) => isAsked(each, asked))
+        .map((each) => ({ ExercisedEvent: exercisedEvent(each, update, exercised) })),
+      ...created
+        .filter((each) => isAsked(each, asked))
+        .map((each) => ({ CreatedEvent: createdEvent(each, asked, offset) })),
+    ]
+    const value = { updateId, effectiveAt: recordTime, events, offset, synchronizerId: this.#synchronizer, recordTime }
+    return { update: { Transaction: { value } } }
   }
 }

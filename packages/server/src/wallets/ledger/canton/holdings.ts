@@ -10,15 +10,15 @@ import type { CantonSettings } from './settings.ts'
  * Source: token standard, `Splice.Api.Token.HoldingV1` in the public repository canton-network/splice.
  */
 
-const NUMERIC_CHARS_MAX = 80
+export const NUMERIC_CHARS_MAX = 80
 const HOLDERS_MAX = 20
 
 /** Texts that the database cannot keep as they are are not read at all: two of them could become the same. */
-const Text = z
+export const Text = z
   .string()
   .max(1_000)
   .refine((text) => text.isWellFormed() && !text.includes('\0'))
-const Party = Text.min(1)
+export const Party = Text.min(1)
 
 const View = z.object({
   owner: Party,

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { LedgerError } from '../../../platform/ports/ledger.ts'
 import {
-  type Holding,
+  type OfferOutcome,
+  type PartyTokens,
   PlaceLost,
   type TokenPage,
   type TokenPlace,
@@ -11,6 +12,7 @@ import {
 } from '../../../platform/ports/tokens.ts'
 import { Checkpoint, Offset, readLedgerEnd } from './completions.ts'
 import { Created, holdingOf } from './holdings.ts'
+import { answerOf, Exercised, offerOf, outcomeOf } from './offers.ts'
 import { ParticipantError } from './participant.ts'
 import type { Parts } from './parts.ts'
 import { asking, asLedgerError } from './refusals.ts'
@@ -69,23 +71,20 @@ type Update = z.infer<typeof Update>['update']
 
 type Rules = NonNullable<CantonSettings['tokens']> & { holding: string }
 
-const filterOf = ({ holding }: Rules) => ({
-  cumulative: [
-    {
-      identifierFilter: {
-        InterfaceFilter: {
-          value: { interfaceId: holding, includeInterfaceView: true, includeCreatedEventBlob: false },
-        },
-      },
+const filterOf = ({ holding, transferInstruction }: Rules) => ({
+  cumulative: [holding, transferInstruction].map((interfaceId) => ({
+    identifierFilter: {
+      InterfaceFilter: { value: { interfaceId, includeInterfaceView: true, includeCreatedEventBlob: false } },
     },
-  ],
+  })),
 })
 
-/** Contracts that are not as the API describes them count as no holdings: one of them must not stop all that follow. */
-function readHolding(rules: Rules, contract: unknown): Holding[] {
+/** Takes a contract in. One that is not as the API describes it counts as nothing: it must not stop all that follow. */
+function readContract(rules: Rules, contract: unknown, { holdings, offers }: PartyTokens): void {
   const read = Created.safeParse(contract)
-  const holding = read.success ? holdingOf(rules, read.data) : null
-  return holding === null ? [] : [holding]
+  const [holding, offer] = read.success ? [holdingOf(rules, read.data), offerOf(rules, read.data)] : [null, null]
+  if (holding !== null) holdings.push(holding)
+  if (offer !== null) offers.push(offer)
 }
 
 const PRUNED = 'PARTICIPANT_PRUNED_DATA_ACCESSED'
@@ -102,12 +101,18 @@ async function askAt<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-function activeIn({ settings }: Parts, rules: Rules, entries: readonly z.infer<typeof Entry>[]): Holding[] {
-  return entries.flatMap(({ contractEntry: each }) =>
-    'JsActiveContract' in each && each.JsActiveContract.synchronizerId === settings.synchronizer
-      ? readHolding(rules, each.JsActiveContract.createdEvent)
-      : [],
-  )
+/** Takes in what a party has of the contracts that are active. */
+function readActive(
+  { settings }: Parts,
+  rules: Rules,
+  { party, entries, found }: { party: string; entries: readonly z.infer<typeof Entry>[]; found: PartyTokens },
+): void {
+  const all: PartyTokens = { holdings: [], offers: [] }
+  for (const { contractEntry: each } of entries)
+    if ('JsActiveContract' in each && each.JsActiveContract.synchronizerId === settings.synchronizer)
+      readContract(rules, each.JsActiveContract.createdEvent, all)
+  found.holdings.push(...all.holdings.filter(({ owner }) => owner === party))
+  found.offers.push(...all.offers.filter(({ sender, receiver }) => sender === party || receiver === party))
 }
 
 /** Why the answer was not read though there is one; null for other errors. */
@@ -139,12 +144,12 @@ async function readContracts({ participant }: Parts, body: object, left: () => n
   }
 }
 
-/** All active holdings of a party, in pages if they are many, which takes a participant of version 3.6. */
-async function holdingsOf(
+/** All active holdings and offers of a party, in pages if they are many, which takes a participant of version 3.6. */
+async function tokensOf(
   parts: Parts,
   rules: Rules,
   { party, offset, maxMs }: { party: string; offset: number; maxMs: number },
-): Promise<Holding[]> {
+): Promise<PartyTokens> {
   const until = parts.now().getTime() + maxMs
   const left = () => until - parts.now().getTime()
   const eventFormat = { filtersByParty: { [party]: filterOf(rules) }, verbose: false }
@@ -155,17 +160,20 @@ async function holdingsOf(
     if (unreadIn(error) !== null && left() > 0) return null
     throw error
   })
-  if (few !== null && few.length < PAGE) return activeIn(parts, rules, few).filter(({ owner }) => owner === party)
-  const all: Holding[] = []
+  const found: PartyTokens = { holdings: [], offers: [] }
+  if (few !== null && few.length < PAGE) {
+    readActive(parts, rules, { party, entries: few, found })
+    return found
+  }
   let pageToken: string | null = null
   let looked = 0
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
     const page = await readContracts(parts, pageToken === null ? asked : { ...asked, pageToken }, left)
     const contracts = page.activeContracts ?? []
-    all.push(...activeIn(parts, rules, contracts).filter(({ owner }) => owner === party))
+    readActive(parts, rules, { party, entries: contracts, found })
     looked += contracts.length
     const next: string | null = page.nextPageToken || null
-    if (next === null) return all
+    if (next === null) return found
     if (next === pageToken) throw tooMany('pages that lead to themselves')
     if (looked >= CONTRACTS_MAX || left() <= 0) break
     pageToken = next
@@ -244,20 +252,29 @@ function readUpdate({ settings: { synchronizer } }: Parts, rules: Rules, update:
   if ('OffsetCheckpoint' in update) return null
   const value = 'Transaction' in update ? update.Transaction.value : update.Reassignment.value
   const { updateId, offset, recordTime } = value
-  const known: TokenUpdate = { updateId, offset, recordedAt: new Date(recordTime), created: [], archived: [] }
+  const made: PartyTokens = { holdings: [], offers: [] }
+  const archived: string[] = []
+  const known = {
+    updateId,
+    offset,
+    recordedAt: new Date(recordTime),
+    created: made.holdings,
+    offered: made.offers,
+    archived,
+  }
   if ('Transaction' in update) {
     if (update.Transaction.value.synchronizerId !== synchronizer) return known
     for (const event of update.Transaction.value.events ?? [])
-      if ('CreatedEvent' in event) known.created.push(...readHolding(rules, event.CreatedEvent))
-      else known.archived.push(event.ArchivedEvent.contractId)
+      if ('CreatedEvent' in event) readContract(rules, event.CreatedEvent, made)
+      else archived.push(event.ArchivedEvent.contractId)
     return known
   }
   for (const event of update.Reassignment.value.events ?? [])
     if ('JsUnassignedEvent' in event) {
       const { source, contractId } = event.JsUnassignedEvent.value
-      if (source === synchronizer) known.archived.push(contractId)
+      if (source === synchronizer) archived.push(contractId)
     } else if (event.JsAssignmentEvent.target === synchronizer)
-      known.created.push(...readHolding(rules, event.JsAssignmentEvent.createdEvent))
+      readContract(rules, event.JsAssignmentEvent.createdEvent, made)
   return known
 }
 
@@ -316,27 +333,65 @@ async function updatesAfter(parts: Parts, rules: Rules, place: TokenPlace): Prom
   return { updates, offset: offsetOf(latest), at: updates.at(-1)?.recordedAt ?? null, hasMore: true, skipped: null }
 }
 
-/** What counts as a holding of each registry, in short. */
-function scopesOf({ holding, registries }: Rules, { participant, synchronizer }: CantonSettings): Map<string, string> {
+/** What its choices are. Whatever else a participant answers stops nobody. */
+const Effects = z.object({
+  update: z.object({ Transaction: z.object({ value: z.object({ events: z.array(z.looseObject({})) }) }) }),
+})
+
+/**
+ * How a transaction ended offers. Those of which the participant does not say it, or not any more, are not among them; nor are any
+ * of one that cannot be read. @throws LedgerError if it may say it later
+ */
+async function outcomesIn(parts: Parts, rules: Rules, updateId: string): Promise<Map<string, OfferOutcome>> {
+  const eventFormat = { filtersForAnyParty: filterOf(rules), verbose: false }
+  const includeTransactions = { eventFormat, transactionShape: 'TRANSACTION_SHAPE_LEDGER_EFFECTS' }
+  const body = { updateId, updateFormat: { includeTransactions } }
+  const outcomes = new Map<string, OfferOutcome>()
+  for (let tries = 1; ; tries += 1)
+    try {
+      const answer = await askAt(() => parts.participant.post('/v2/updates/update-by-id', body, z.unknown()))
+      for (const event of Effects.safeParse(answer).data?.update.Transaction.value.events ?? []) {
+        const exercised = Exercised.safeParse(event.ExercisedEvent).data
+        const outcome = exercised === undefined ? null : outcomeOf(rules, exercised)
+        if (exercised !== undefined && outcome !== null) outcomes.set(exercised.contractId, outcome)
+      }
+      return outcomes
+    } catch (error) {
+      const isOver = error instanceof PlaceLost || (error instanceof LedgerError && !error.retryable)
+      if (isOver) return outcomes
+      if (unreadIn(error) === null) throw error
+      if (tries < TRIES) continue
+      await readLedgerEnd(parts)
+      return outcomes
+    }
+}
+
+/** What counts as a contract of an interface, of each registry, in short. */
+function scopesOf({ registries }: Rules, { participant, synchronizer }: CantonSettings, interfaceId: string) {
   const shortOf = (admin: string) =>
     createHash('sha256')
-      .update(JSON.stringify([participant, synchronizer, holding, admin]))
+      .update(JSON.stringify([participant, synchronizer, interfaceId, admin]))
       .digest('base64url')
   return new Map(registries.map(({ admin }) => [admin, shortOf(admin)]))
 }
 
 /** The tokens of a participant; undefined where the settings name no interface of holdings. */
 export function createTokenReader(parts: Parts): Tokens | undefined {
-  const { tokens, ...rest } = parts.settings
+  const { settings } = parts
+  const { tokens } = settings
   if (tokens?.holding === undefined) return undefined
   const rules: Rules = { ...tokens, holding: tokens.holding }
   return {
-    scopes: scopesOf(rules, rest),
+    scopes: scopesOf(rules, settings, rules.holding),
+    offerScopes: scopesOf(rules, settings, rules.transferInstruction),
     async end() {
       const { offset, seenUntil } = await asking(() => readLedgerEnd(parts))
       return { offset, at: seenUntil }
     },
-    holdingsOf: (party, offset, maxMs) => holdingsOf(parts, rules, { party, offset, maxMs }),
+    tokensOf: (party, offset, maxMs) => tokensOf(parts, rules, { party, offset, maxMs }),
     updatesAfter: (place) => updatesAfter(parts, rules, place),
+    outcomesIn: (updateId) => outcomesIn(parts, rules, updateId),
+    offerTemplateId: rules.transferInstruction,
+    answerOf: (contractId, answer) => answerOf(rules, contractId, answer),
   }
 }
