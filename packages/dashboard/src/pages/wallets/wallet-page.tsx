@@ -21,6 +21,7 @@ import { AddressBookCard } from './address-book-card.tsx'
 import { BudgetsCard } from './budgets-card.tsx'
 import { CustodyCard } from './custody-card.tsx'
 import { CUSTODY } from './custody-words.ts'
+import { OffersOf } from './offers-of.tsx'
 import { WalletActions } from './wallet-actions.tsx'
 
 const ORIGINS = { dkg: 'generated as shares', client_dealt: 'split by the client' } as const
@@ -65,6 +66,10 @@ function Shown({ wallet }: { wallet: Wallet }) {
         />
       ),
     },
+    // Offers are followed on ledgers that are reached over a network.
+    ...(wallet.ledger === 'embedded'
+      ? []
+      : [{ value: 'offers', label: 'Transfer offers', content: <OffersOf wallet={wallet} /> }]),
     ...(allows(session, 'delegated_sessions:read')
       ? [
           {
