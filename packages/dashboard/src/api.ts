@@ -144,9 +144,20 @@ export function setTenant(tenantId: string | null): void {
   state.tenantId = tenantId
 }
 
-/** Sets the app of all later calls of a member who has some apps; null for their first. */
+/** The app that a member chose in this tab. It outlives a reload, and ends with the tab or at the sign-out. */
+const CHOSEN_APP = 'halfkey.app'
+
+/** Sets the app of all later calls of a member who has some apps; null for their first. This tab remembers it. */
 export function setApp(appId: string | null): void {
   state.appId = appId
+  if (appId === null) sessionStorage.removeItem(CHOSEN_APP)
+  else sessionStorage.setItem(CHOSEN_APP, appId)
+}
+
+/** Takes up the app that was chosen before a reload. @returns whether there was one */
+export function takeUpApp(): boolean {
+  state.appId = sessionStorage.getItem(CHOSEN_APP)
+  return state.appId !== null
 }
 
 /** Sets the listener that is called when the session has ended. */
@@ -202,7 +213,7 @@ async function proof(): Promise<{ challengeId: string; credential: object }> {
 /** Signs a member in with one of their passkeys. @throws SessionError, or the browser's error */
 export async function signInWithPasskey(): Promise<DashboardSession> {
   state.tenantId = null
-  state.appId = null
+  setApp(null)
   return sessionCall('POST', { passkey: await proof() })
 }
 
@@ -250,6 +261,7 @@ export async function readSession(): Promise<DashboardSession | null> {
 export function signIn(by: { link: string } | { key: string }): Promise<DashboardSession> {
   // A key belongs to one tenant. The tenant in the URL does not apply.
   if ('key' in by) state.tenantId = null
+  setApp(null)
   return sessionCall('POST', by)
 }
 
@@ -258,7 +270,7 @@ export async function signOut(): Promise<void> {
   await sessionCall('DELETE')
   state.csrfToken = null
   state.tenantId = null
-  state.appId = null
+  setApp(null)
 }
 
 /** Whether the session may take whole lists away. */

@@ -1,6 +1,15 @@
 import { RouterProvider } from '@tanstack/react-router'
 import { useEffect, useMemo, useState } from 'react'
-import { type DashboardSession, onSessionEnd, readSession, setApp, setTenant, signIn, signOut } from '../api.ts'
+import {
+  type DashboardSession,
+  onSessionEnd,
+  readSession,
+  setApp,
+  setTenant,
+  signIn,
+  signOut,
+  takeUpApp,
+} from '../api.ts'
 import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { messageOf } from '../error-words.ts'
 import { queryClient } from '../query-client.ts'
@@ -40,15 +49,24 @@ async function arrive(): Promise<State> {
   } catch (error) {
     return { is: 'out', notice: messageOf(error) }
   }
+  const hasApp = takeUpApp()
   try {
     return shown(await readSession())
   } catch (error) {
+    // The app may be another member's choice in this tab, or the member may have it no longer.
+    if (hasApp && (error as { status?: number }).status === 404) return inFirstApp()
     // A link to a tenant that does not exist, or that this session may not see, opens the session's own.
     if (tenantInUrl() === null || (error as { status?: number }).status !== 404) return { is: 'failed', error }
     forgetTenantInUrl()
     setTenant(null)
     return shown(await readSession())
   }
+}
+
+/** The session without the app that this tab remembered. */
+async function inFirstApp(): Promise<State> {
+  setApp(null)
+  return readSession().then(shown, (error: unknown) => ({ is: 'failed', error }) as const)
 }
 
 /** Removes an unknown tenant from the URL, which then stands for the session's own. */

@@ -134,7 +134,7 @@ test('a member is changed and removed, on a phone too; nobody is offered more th
   expect(data).toMatchObject([{ name: 'Eve', role: 'support' }])
 })
 
-test('a member with two apps goes from one to the other', async () => {
+test('a member with two apps goes from one to the other, where they stay after a reload until they sign out', async () => {
   const tenant = await stage.service.newTenant()
   const other = (await tenant.post('/apps', { name: 'Other app' })).body.data.id
   await tenant.post('/users', { email: 'first@example.com', appId: tenant.appId })
@@ -147,4 +147,25 @@ test('a member with two apps goes from one to the other', async () => {
   await page.getByRole('option', { name: 'Other app' }).click()
   await page.getByText('second@example.com').first().waitFor()
   expect(await page.getByText('first@example.com').count()).toBe(0)
+  await page.reload()
+  await page.getByText('second@example.com').first().waitFor()
+  expect(await page.getByText('first@example.com').count()).toBe(0)
+  await page.getByRole('combobox', { name: 'App' }).first().getByText('Other app').waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('You are signed out.').waitFor()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+})
+
+test('a member who has the chosen app no longer comes back to one that they have', async () => {
+  const tenant = await stage.service.newTenant()
+  const other = (await tenant.post('/apps', { name: 'Other app' })).body.data.id
+  await tenant.post('/users', { email: 'first@example.com', appId: tenant.appId })
+  const { page } = await memberOf(tenant, 'support', { appIds: [tenant.appId, other] })
+  await page.getByRole('combobox', { name: 'App' }).first().click()
+  await page.getByRole('option', { name: 'Other app' }).click()
+  await page.getByRole('combobox', { name: 'App' }).first().getByText('Other app').waitFor()
+  await page.evaluate("sessionStorage.setItem('halfkey.app', 'app_00000000000000000000000000')")
+  await page.reload()
+  await menuOf(page).getByRole('link', { name: 'Users' }).click()
+  await page.getByText('first@example.com').first().waitFor()
 })
