@@ -9,6 +9,7 @@ import { PARTICIPANT, SimulatedParticipant } from '../canton/participant.ts'
 import type { Tenant } from '../harness/harness.ts'
 import { newPerson, originOf, type Person, signUp } from './person.ts'
 import { SMOKE, useStage } from './stage.ts'
+import { click, create, heading, onboarded } from './wallet-page.ts'
 
 const participant = new SimulatedParticipant()
 const stage = useStage(async () => {
@@ -46,28 +47,6 @@ async function arrive(): Promise<Arrived> {
   return { ada, page, tenant, open }
 }
 
-const click = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
-const heading = (page: Page, name: string) => page.getByRole('heading', { name }).waitFor()
-
-/** Makes the wallet, up to what is to be signed for its party. @returns the recovery share */
-async function create({ page }: Arrived): Promise<string> {
-  await click(page, 'Create your wallet')
-  await heading(page, 'Keep your recovery share')
-  const sheet = (await page.locator('.sheet').textContent()) as string
-  await click(page, 'I have kept it')
-  return sheet
-}
-
-/** Makes it, and signs for its party. @returns the party, and the recovery share */
-async function onboarded(arrived: Arrived): Promise<{ party: string; sheet: string }> {
-  const { page } = arrived
-  const sheet = await create(arrived)
-  await heading(page, 'Sign for your wallet')
-  await click(page, 'Sign with your passkey')
-  await heading(page, 'Your wallet is ready')
-  return { party: (await page.locator('.facts .exact').textContent()) as string, sheet }
-}
-
 const coinFor = (owner: string) => participant.mint(COIN, { issuer: ISSUER, owner, symbol: 'CC', amount: '10' })
 const payment = (contractId: string) => ({ command: pay(contractId, '3'), assets: [{ issuer: ISSUER, symbol: 'CC' }] })
 const amountsOf = (owner: string) => participant.active(COIN, { owner }).map(({ fields }) => fields.amount)
@@ -76,7 +55,7 @@ test('a shared wallet is made, its key signs for its party, and pays on a later 
   const arrived = await arrive()
   const { ada, page, open } = arrived
   await ada.look('wallet-none')
-  const sheet = await create(arrived)
+  const sheet = await create(page)
   expect(JSON.parse(sheet)).toMatchObject({ version: 'halfkey/held-share/v1', holder: 'recovery' })
   await heading(page, 'Sign for your wallet')
   await page.getByText(`The participant ${PARTICIPANT} hosts it`).waitFor()
@@ -111,7 +90,7 @@ test.each(RESPONSES)(
   async (_, isReceived) => {
     const arrived = await arrive()
     const { ada, page, open } = arrived
-    const { party } = await onboarded(arrived)
+    const { party } = await onboarded(page)
     const sent: string[] = []
     await page.route('**/signin/api/delegated-sessions/*/execute', async (route) => {
       const body = route.request().postData() as string
@@ -151,7 +130,7 @@ test('a person who refuses, or writes nothing down, has signed nothing', async (
   await click(page, 'Cancel')
   await page.getByText('Nothing was changed.').waitFor()
   expect((await tenant.get('/wallets')).body.data).toEqual([])
-  const { party } = await onboarded(arrived)
+  const { party } = await onboarded(page)
   await open(payment(coinFor(party)))
   await click(page, 'Sign in with a passkey')
   await click(page, 'See what you would sign')
@@ -170,7 +149,7 @@ test('a person who refuses, or writes nothing down, has signed nothing', async (
 test('on a new device the recovery share brings the wallet back, and it pays; the lost recovery share is worth nothing', async () => {
   const arrived = await arrive()
   const { ada, page, tenant, open } = arrived
-  const { party, sheet } = await onboarded(arrived)
+  const { party, sheet } = await onboarded(page)
   // A passkey on the new device, added while the old one could still sign in.
   await page.goto(`${originOf(stage.service)}/signin?app=${tenant.appId}`)
   await click(page, 'Sign in with a passkey')
@@ -230,7 +209,7 @@ test.each(TOPOLOGIES)(
       await route.fulfill({ response: answer, json: body })
     })
     const before = participant.parties.size
-    await create(arrived)
+    await create(page)
     await heading(page, 'Not signed')
     await page.getByText(words).waitFor()
     await ada.look(`wallet-refused-${what.replaceAll(' ', '-')}`)
@@ -272,7 +251,7 @@ test.each(TRANSACTIONS)(
   async (_, lie, words) => {
     const arrived = await arrive()
     const { page, open } = arrived
-    const { party } = await onboarded(arrived)
+    const { party } = await onboarded(page)
     let model: Model | undefined
     participant.lie = (prepared) => {
       model = structuredClone(prepared)

@@ -13,6 +13,7 @@ interface Asked {
   method: string
   path: string
   headers: IncomingMessage['headers']
+  query: URLSearchParams
   form: URLSearchParams
 }
 
@@ -65,6 +66,7 @@ export async function startFakeProvider(service: Service): Promise<FakeProvider>
       method: request.method ?? '',
       path: url.pathname,
       headers: request.headers,
+      query: url.searchParams,
       form: new URLSearchParams(await read(request)),
     }
     fake.asked.push(asked)
