@@ -1,5 +1,6 @@
 import { make } from './dom.js'
 import { showEmail } from './email.js'
+import { walletButton } from './external-wallet.js'
 import { icon } from './icons.js'
 import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
@@ -109,7 +110,7 @@ function lostPasskey(page, address) {
 }
 
 /**
- * Email, providers, messenger and guest.
+ * Email, external wallets, providers, messenger and guest.
  * @param {import('./page.js').Page} page
  * @param {ReturnType<typeof runner>} run
  * @param {ReturnType<typeof field>} address
@@ -121,6 +122,7 @@ function otherWays(page, run, address) {
     byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
     ways.push(byEmail)
   }
+  if (page.config.externalWallets !== null) ways.push(walletButton(page))
   // The other ways leave this page, and would come back without what it is about.
   if (page.config.approval !== null || page.config.wallet) return ways
   ways.push(...providerButtons(page, run))

@@ -14,6 +14,8 @@ export interface SignInPageConfig {
   recovery: boolean
   /** Other accounts that users can sign in with, in the order of the buttons. */
   providers: { id: string; preset: string; name: string }[]
+  /** The chains of Ethereum accounts that sign in; null if none do. */
+  externalWallets: { chainIds: number[] } | null
   /** Where the browser returns to, checked by the caller. Null: the page shows the account instead. */
   redirect: { uri: string; state: string | null; codeChallenge: string } | null
   /** The approval that the page is about; null for the other pages. */

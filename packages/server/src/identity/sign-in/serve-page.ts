@@ -85,6 +85,11 @@ function telegram(deps: Deps, app: SignInSettings): SignInPageConfig['messenger'
   return { botUsername, authUrl: loginUrl(botId, new URL(publicUrl(deps.config)).origin) }
 }
 
+/** Only Ethereum's wallets can be found by a page: nothing tells it of keys of another kind. */
+function ethereum({ externalWallets: { types, chainIds } }: SignInSettings): SignInPageConfig['externalWallets'] {
+  return types.includes('eip4361') ? { chainIds } : null
+}
+
 /**
  * In development, redirects to the host name in the public URL, because passkeys belong to a host name and never to an
  * address. Undefined if the request already uses that name.
@@ -142,6 +147,7 @@ async function hostedPage(
     email,
     recovery: email && app.emailRecovery.enabled,
     providers,
+    externalWallets: ethereum(app),
     ...NO_PURPOSE,
     ...purpose,
   }
