@@ -254,6 +254,12 @@ export interface ApiErrors {
   share_would_be_lost: 409
   /** Fewer shares were sent than the threshold requires. */
   shares_insufficient: 400
+  /** The app's server, which decides about sign-ins, did not answer as expected. Nobody was signed in. Retry in some seconds. */
+  sign_in_hook_failed: 500
+  /** Sign-ins may not be asked about at this URL. Use a public https address. */
+  sign_in_hook_url_blocked: 400
+  /** This app does not let this user sign in now. */
+  sign_in_refused: 403
   /** No user has this address, and this app lets nobody sign up by email. */
   sign_up_disabled: 403
   /** The signature is not a valid signature of this digest by the wallet's key. */

@@ -17,6 +17,7 @@ import type { PaymentProcessor } from './ports/payment-processor.ts'
 import type { Quotas } from './ports/quotas.ts'
 import type { Authenticator } from './security/authenticator.ts'
 import type { KeyProvider } from './security/key-provider.ts'
+import type { SessionPermit } from './security/permits/session-permit.ts'
 import type { Enforcement } from './security/records/enforcement.ts'
 import type { RecordKind } from './security/records/kind.ts'
 import type { Revocations } from './security/revocations.ts'
@@ -24,7 +25,10 @@ import type { Signers } from './security/signers/signers.ts'
 import type { SigningKeys } from './security/signing-keys.ts'
 import type { Threads } from './security/threshold/threads.ts'
 
-/** What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction. */
+/**
+ * What a slice's code may use of the process; the same object everywhere but for `db`, which may be a transaction, and `permit`, which
+ * is of one call.
+ */
 export interface Deps {
   config: Config
   db: Db
@@ -47,6 +51,8 @@ export interface Deps {
   signers: Signers
   signingKeys: SigningKeys
   revocations: Revocations
+  /** What the app's server has decided about the session that a call begins; null if it was not asked. */
+  permit: SessionPermit | null
   limiter: RateLimiter
   quotas: Quotas
   /** Null where the service takes no payments; then every plan is unlimited. */

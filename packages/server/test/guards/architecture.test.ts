@@ -79,7 +79,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
     'identity/users',
     'tenancy/apps',
   ],
-  'identity/sessions': [],
+  'identity/sessions': ['tenancy/apps'],
   'identity/sign-in': ['identity/emails', 'identity/messenger', 'identity/sessions', 'identity/users', 'tenancy/apps'],
   'identity/users': ['identity/sessions', 'tenancy/apps', 'tenancy/tenant'],
   'insight/analytics': ['tenancy/apps'],

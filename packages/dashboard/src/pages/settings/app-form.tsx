@@ -17,11 +17,18 @@ import {
   type WithEmail,
 } from './email-section.ts'
 import { OPENID_SECTION, openidBodyOf, openidSettingsOf, type WithOpenId } from './openid-section.ts'
+import { hookBodyOf, hookSection, hookSettingsOf, type WithSignInHook } from './sign-in-hook-section.ts'
+import { WALLETS_SECTION, type WithWallets, walletBodyOf, walletSettingsOf } from './wallets-section.ts'
 
 type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 
 /** The settings as they are typed: lists one entry per line, numbers and metadata as text. */
-interface Settings extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery' | 'agents'>, WithEmail, WithOpenId {
+interface Settings
+  extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery' | 'agents'>,
+    WithEmail,
+    WithOpenId,
+    WithSignInHook,
+    WithWallets {
   allowedOrigins: string
   allowedRedirectUrls: string
   passkey: Pick<App['passkey'], 'rpId' | 'rpName' | 'userVerification'>
@@ -54,7 +61,9 @@ function settingsOf(app: App): Settings {
     addressBook: { coolingOffSeconds: String(app.addressBook.coolingOffSeconds) },
     email: emailSettingsOf(app),
     emailRecovery: recoverySettingsOf(app),
+    externalWallets: walletSettingsOf(app),
     openid: openidSettingsOf(app),
+    signInHook: hookSettingsOf(app),
     branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
     metadata: JSON.stringify(app.metadata, null, 2),
   }
@@ -70,7 +79,9 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     addressBook,
     email,
     emailRecovery,
+    externalWallets,
     openid,
+    signInHook,
     branding,
     metadata,
     ...same
@@ -98,7 +109,9 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     ...(addressBook === undefined ? {} : { addressBook: { coolingOffSeconds: Number(addressBook.coolingOffSeconds) } }),
     ...(email === undefined ? {} : { email: emailBodyOf(email) }),
     ...(emailRecovery === undefined ? {} : { emailRecovery: recoveryBodyOf(emailRecovery) }),
+    ...(externalWallets === undefined ? {} : { externalWallets: walletBodyOf(externalWallets) }),
     ...(openid === undefined ? {} : { openid: openidBodyOf(openid) }),
+    ...(signInHook === undefined ? {} : { signInHook: hookBodyOf(signInHook) }),
     ...(branding === undefined
       ? {}
       : {
@@ -206,6 +219,13 @@ const email = (app: App): Section => {
   return { ...section, fields: widenFields<Settings, WithEmail>(section.fields) }
 }
 
+const hook = (app: App): Section => {
+  const section = hookSection(app)
+  return { ...section, fields: widenFields<Settings, WithSignInHook>(section.fields) }
+}
+
+const WALLETS: Section = { ...WALLETS_SECTION, fields: widenFields<Settings, WithWallets>(WALLETS_SECTION.fields) }
+
 const OPENID: Section = { ...OPENID_SECTION, fields: widenFields<Settings, WithOpenId>(OPENID_SECTION.fields) }
 
 const BRANDING: Section = {
@@ -274,7 +294,7 @@ function SectionCard({ title, description, fields }: Section) {
 export function AppForm({ app, readOnly }: { app: App; readOnly: boolean }) {
   const client = useQueryClient()
   const toast = useToast()
-  const sections = [passkeys(app), SECURITY, messenger(app), email(app), OPENID, BRANDING, KEYS]
+  const sections = [passkeys(app), SECURITY, messenger(app), email(app), WALLETS, OPENID, hook(app), BRANDING, KEYS]
   return (
     <Form
       fields={[GENERAL, ...sections].flatMap(({ fields }) => fields)}

@@ -50,6 +50,8 @@ export const emailSignInRoutes: Route[] = [
         'already_exists',
         'user_suspended',
         'quota_exceeded',
+        'sign_in_refused',
+        'sign_in_hook_failed',
       ],
       extension: true,
     },

@@ -1,5 +1,6 @@
 import type { Deps } from '../../platform/deps.ts'
 import type { Call, UserCall } from '../../platform/http/route.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { signInSettings } from '../../tenancy/apps/service.ts'
 import { setEmailUser } from '../emails/service.ts'
 import { requireUpheld } from '../sessions/service.ts'
@@ -18,12 +19,7 @@ export { confirmedOwner } from './owner.ts'
 export { requireRecoverable, startEmail } from './start.ts'
 export { deleteOldChallenges } from './store.ts'
 
-/**
- * Signs in who has shown an address to be theirs.
- * @throws not_found (names `challengeId`), challenge_expired, invalid_code, email_locked, email_not_linked,
- * sign_up_disabled, email_sign_in_disabled, user_suspended, quota_exceeded
- */
-export async function verifyEmail(deps: Deps, call: Call, input: VerifyEmail): Promise<SignedIn> {
+async function verify(deps: Deps, call: Call, input: VerifyEmail): Promise<SignedIn> {
   const { challengeId, code } = input
   return withRightAnswer(deps, call, { challengeId, code, purpose: 'sign_in', userId: null }, async (tx, challenge) => {
     const inTx = { ...deps, db: tx }
@@ -39,6 +35,16 @@ export async function verifyEmail(deps: Deps, call: Call, input: VerifyEmail): P
       isNewUser,
     )
   })
+}
+
+/**
+ * Signs in who has shown an address to be theirs.
+ * @throws not_found (names `challengeId`), challenge_expired, invalid_code, email_locked, email_not_linked,
+ * sign_up_disabled, email_sign_in_disabled, user_suspended, quota_exceeded, sign_in_refused,
+ * sign_in_hook_failed (these two leave the code unused)
+ */
+export function verifyEmail(deps: Deps, call: Call, input: VerifyEmail): Promise<SignedIn> {
+  return permitting(deps, (permitted) => verify(permitted, call, input))
 }
 
 /**

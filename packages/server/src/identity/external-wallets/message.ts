@@ -1,6 +1,6 @@
 import type { Id } from '../../platform/ids.ts'
 import { isLoopback } from '../../platform/security/web-origin.ts'
-import type { WalletType } from '../../tenancy/apps/schema.ts'
+import type { WalletType } from '../../tenancy/apps/external-wallets-schema.ts'
 
 /** What a message to sign says. */
 export interface MessageParts {

@@ -1,7 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import type { WalletType } from '../../tenancy/apps/schema.ts'
+import type { WalletType } from '../../tenancy/apps/external-wallets-schema.ts'
 import { addressOf, isSoundKey } from './address.ts'
 
 const RECOVERED_BYTES = 65

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Time } from '../../platform/http/route.ts'
-import { WALLET_TYPES } from '../../tenancy/apps/schema.ts'
+import { WALLET_TYPES } from '../../tenancy/apps/external-wallets-schema.ts'
 
 /** How addresses are written in requests: `0x` and 40 hexadecimal digits. */
 export const ADDRESS_PATTERN = /^0x[0-9a-fA-F]{40}$/

@@ -5,6 +5,7 @@ import { existing, failures, invalid, pathId } from '../../platform/http/errors.
 import { mergeMetadata } from '../../platform/http/metadata.ts'
 import type { Call, Caller, MaybeUserCall, Page } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { listScope, METADATA_CLAIM_PREFIX, resolveApp } from '../../tenancy/apps/service.ts'
 import { confirmSession, startSession } from '../sessions/service.ts'
 import { addGuest, findUserRecord, promoteGuest } from '../users/service.ts'
@@ -27,8 +28,7 @@ function reachOf({ caller, user }: Omit<MaybeUserCall, 'origin'>): store.Reach {
   return { tenantId: caller.tenantId, appId: caller.appId, userId: user?.id ?? null }
 }
 
-/** Starts a guest session: creates a user hidden from lists, and a session that ends with the guest. @throws not_found (names `appId`), quota_exceeded */
-export async function createGuest(deps: Deps, { caller, origin }: Call, input: CreateGuest): Promise<GuestWithTokens> {
+async function create(deps: Deps, { caller, origin }: Call, input: CreateGuest): Promise<GuestWithTokens> {
   const appId = await resolveApp(deps, caller, input.appId)
   await deps.quotas.require(deps.db, caller.tenantId, 'users')
   const metadata = mergeMetadata({}, input.metadata)
@@ -66,6 +66,14 @@ export async function createGuest(deps: Deps, { caller, origin }: Call, input: C
   })
 }
 
+/**
+ * Starts a guest session: creates a user hidden from lists, and a session that ends with the guest.
+ * @throws not_found (names `appId`), quota_exceeded, sign_in_refused, sign_in_hook_failed
+ */
+export function createGuest(deps: Deps, call: Call, input: CreateGuest): Promise<GuestWithTokens> {
+  return permitting(deps, (permitted) => create(permitted, call, input))
+}
+
 /** A page of guest sessions, newest first. */
 export async function listGuests(deps: Deps, caller: Caller, query: ListGuests): Promise<Page<Guest>> {
   const scope = await listScope(deps, caller, query)
@@ -99,12 +107,12 @@ export async function expireGuest(deps: Deps, call: MaybeUserCall, id: string): 
 /** The session of a converted guest: the one that makes the call or, for a server, a new one. @throws session_revoked */
 async function sessionOf(tx: Db, deps: Deps, { caller, origin, user }: MaybeUserCall, row: store.GuestRow) {
   const { tenant_id: tenantId, app_id: appId, user_id: userId } = row
-  const settled = await confirmSession(tx, deps, tenantId, userId, user?.sessionId ?? null)
+  const of = { tenantId, appId, userId, caller, origin }
+  const settled = await confirmSession(tx, deps, of, user?.sessionId ?? null)
   if (settled !== undefined) return settled
   // The user logged out after the access token was checked.
   if (user !== null) throw fail('session_revoked')
-  const session = { tenantId, appId, userId, amr: ['guest'], method: null, caller, origin }
-  return startSession({ ...deps, db: tx }, session)
+  return startSession({ ...deps, db: tx }, { ...of, amr: ['guest'], method: null })
 }
 
 const required = (field: string) => ({
@@ -124,17 +132,7 @@ function refuseOwnClaims({ metadata = {} }: ConvertGuest): void {
     )
 }
 
-/**
- * Converts a guest to a user, who keeps id, party and session. Of concurrent calls, only one succeeds. If another user has
- * the email or external id, the call is refused and nothing is merged.
- * @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists
- */
-export async function convertGuest(
-  deps: Deps,
-  call: MaybeUserCall,
-  id: string,
-  input: ConvertGuest,
-): Promise<ConvertedGuest> {
+async function convert(deps: Deps, call: MaybeUserCall, id: string, input: ConvertGuest): Promise<ConvertedGuest> {
   if (input.email == null && input.externalId == null)
     throw fail('validation_failed', [required('email'), required('externalId')])
   if (call.caller.keyType === 'publishable') refuseOwnClaims(input)
@@ -155,4 +153,19 @@ export async function convertGuest(
     const user = existing(await findUserRecord(inTx, row.tenant_id, row.user_id))
     return { guest: store.toGuest(row, now), user, ...tokens }
   })
+}
+
+/**
+ * Converts a guest to a user, who keeps id, party and session. Of concurrent calls, only one succeeds. If another user has
+ * the email or external id, the call is refused and nothing is merged.
+ * @throws not_found, user_suspended, already_converted, guest_expired, quota_exceeded, already_exists, sign_in_refused,
+ * sign_in_hook_failed
+ */
+export function convertGuest(
+  deps: Deps,
+  call: MaybeUserCall,
+  id: string,
+  input: ConvertGuest,
+): Promise<ConvertedGuest> {
+  return permitting(deps, (permitted) => convert(permitted, call, id, input))
 }

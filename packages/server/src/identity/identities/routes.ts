@@ -33,6 +33,8 @@ export const identityRoutes: Route[] = [
         'quota_exceeded',
         'already_exists',
         'guest_expired',
+        'sign_in_refused',
+        'sign_in_hook_failed',
       ],
       extension: true,
     },

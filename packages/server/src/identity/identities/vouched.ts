@@ -4,6 +4,7 @@ import { HttpError } from '../../platform/http/errors.ts'
 import { limitAccount } from '../../platform/http/rate-limits/limits.ts'
 import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { type TokenUse, tokenInvalid, tokenUsed } from '../foreign-tokens/service.ts'
 import { startSessionWith } from '../sessions/service.ts'
 import type { SignedIn } from '../users/schema.ts'
@@ -102,14 +103,16 @@ async function create(tx: Db, deps: Deps, call: Call, shown: Vouched): Promise<S
 /**
  * Signs in the user whose identity an account is. Users are found by the account, and by nothing else. The session is weak.
  * @throws identity_unknown, user_suspended, guest_expired, quota_exceeded, already_exists (another user took the
- * email at this moment), rate_limited, and the refusal of `use` if it was used up before
+ * email at this moment), rate_limited, sign_in_refused, sign_in_hook_failed, and the refusal of `use` if it was used up before
  */
 export async function signInVouched(deps: Deps, call: Call, shown: Vouched): Promise<SignedIn> {
   const { account, method, creates } = shown
   // Nobody else can name the account: they would need to show it.
   await limitAccount(deps, `${method} ${account.appId} ${account.issuer} ${account.subject}`)
-  const known = await store.findKnown(deps.db, account)
-  if (known !== undefined) return begin(deps, call, shown, known, false)
-  if (!creates) throw fail('identity_unknown')
-  return deps.db.tx((tx) => create(tx, deps, call, shown))
+  return permitting(deps, async (permitted) => {
+    const known = await store.findKnown(permitted.db, account)
+    if (known !== undefined) return begin(permitted, call, shown, known, false)
+    if (!creates) throw fail('identity_unknown')
+    return permitted.db.tx((tx) => create(tx, permitted, call, shown))
+  })
 }

@@ -5,6 +5,7 @@ import { failures, invalid } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { open } from '../../platform/security/crypto.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { type Account, addIdentity, findUserOf, lockAccount } from '../identities/service.ts'
 import type { SignedIn } from '../users/schema.ts'
@@ -63,12 +64,7 @@ async function userOf(
   return { userId, isNewUser: true }
 }
 
-/**
- * Signs a user in with the login widget's fields or a Mini App's `initData`. Only a successful sign-in uses up the payload.
- * @throws validation_failed, not_found (names `appId`), messenger_not_configured,
- * messenger_signature_invalid, user_suspended
- */
-export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMessenger): Promise<SignedIn> {
+async function verify(deps: Deps, call: Call, input: VerifyMessenger): Promise<SignedIn> {
   const { tenantId } = call.caller
   const payload = readPayload(input)
   const appId = await resolveApp(deps, call.caller, input.appId)
@@ -84,6 +80,15 @@ export async function verifyMessenger(deps: Deps, call: Call, input: VerifyMesse
     const method = 'messenger'
     return signIn({ ...deps, db: tx }, { tenantId, appId, userId, amr: [method], method, ...call }, isNewUser)
   })
+}
+
+/**
+ * Signs a user in with the login widget's fields or a Mini App's `initData`. Only a successful sign-in uses up the payload.
+ * @throws validation_failed, not_found (names `appId`), messenger_not_configured,
+ * messenger_signature_invalid, user_suspended, sign_in_refused, sign_in_hook_failed
+ */
+export function verifyMessenger(deps: Deps, call: Call, input: VerifyMessenger): Promise<SignedIn> {
+  return permitting(deps, (permitted) => verify(permitted, call, input))
 }
 
 /** The URL where Telegram asks its user to sign in to a bot's site. The calling page appends `&return_to=`. */

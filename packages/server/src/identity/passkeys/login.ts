@@ -5,6 +5,7 @@ import type { Call, UserCall } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { hmacSha256 } from '../../platform/security/crypto.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { type ProvenSession, recordPasskey, type SignIn, startSessionWith } from '../sessions/service.ts'
@@ -153,7 +154,8 @@ async function refusal(
 
 /**
  * Signs a user in with a passkey. Two statements: one reads, one takes the challenge, records the use and starts the session.
- * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited
+ * @throws not_found (names `challengeId`), challenge_expired, assertion_invalid, user_suspended, guest_expired, rate_limited,
+ * sign_in_refused, sign_in_hook_failed
  */
 export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): Promise<SignedIn> {
   const { caller, origin } = call
@@ -185,7 +187,9 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
     { signCount: assertion.signCount, backedUp: assertion.backedUp, at: now },
   )
   // The same time in all rows and in the response.
-  const begun = await startSessionWith({ ...deps, now: () => now }, session, counted)
+  const begun = await permitting(deps, (permitted) =>
+    startSessionWith({ ...permitted, now: () => now }, session, counted),
+  )
   if (begun.tokens === null) {
     // After the read, another answer took the challenge, another assertion raised the counter, or the user was suspended.
     if (!begun.firstHeld) throw fail('challenge_expired').commitOnThrow()

@@ -6,6 +6,7 @@ import type { Call, Caller, CurrentUser, MaybeUserCall } from '../../platform/ht
 import { type Id, isId, newId } from '../../platform/ids.ts'
 import { CHALLENGE_MS, type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { permitting } from '../../platform/security/permits/session-permit.ts'
 import { isAllowedOrigin } from '../../platform/security/web-origin.ts'
 import { resolveApp, signInSettings } from '../../tenancy/apps/service.ts'
 import { requireStepUp, requireUpheld } from '../sessions/service.ts'
@@ -224,13 +225,45 @@ async function addPasskey(
   return id
 }
 
+/** Keeps a passkey that was verified, and signs in with it: in one transaction, which writes all of it or nothing. */
+async function signInWith(
+  tx: Db,
+  deps: Deps,
+  call: MaybeUserCall,
+  { challenge, made, input }: { challenge: Challenge<RegistrationData>; made: NewCredential; input: RegisterVerify },
+): Promise<SignedIn> {
+  const { caller, origin } = call
+  const { appId, data } = challenge
+  const owner = await settleOwner(tx, deps, call, challenge)
+  const passkeyId = await addPasskey(tx, deps, call, { appId, userId: owner.id, data, made, input })
+  if (data.signUp === null) {
+    const recoveryId = data.recoveryId ?? null
+    const added = { tenantId: caller.tenantId, userId: owner.id, passkeyId, recoveryId, cause: call }
+    await deps.hooks.passkeyAdded(tx, deps, added)
+  }
+  return signIn(
+    { ...deps, db: tx },
+    {
+      tenantId: caller.tenantId,
+      appId,
+      userId: owner.id,
+      amr: made.userVerified ? ['hwk', 'user'] : ['hwk'],
+      method: 'passkey',
+      endsAt: owner.endsAt,
+      caller,
+      origin,
+    },
+    data.signUp !== null,
+  )
+}
+
 /**
  * Completes a registration in one transaction: the user (if they sign up), the passkey, a session and the events.
  * @throws not_found (names `challengeId`), challenge_expired, attestation_invalid, already_exists (names `email` or
- * `credential`), user_suspended, guest_expired, passkey_limit
+ * `credential`), user_suspended, guest_expired, passkey_limit, sign_in_refused, sign_in_hook_failed
  */
 export async function registerVerify(deps: Deps, call: MaybeUserCall, input: RegisterVerify): Promise<SignedIn> {
-  const { caller, origin } = call
+  const { caller } = call
   const challenge = await take(deps, call, input.challengeId)
   const { appId, data } = challenge
   const { allowedOrigins } = await signInSettings(deps, caller.tenantId, appId, 'challengeId')
@@ -241,27 +274,7 @@ export async function registerVerify(deps: Deps, call: MaybeUserCall, input: Reg
     log: deps.log,
   })
   if (made === null) throw fail('attestation_invalid').about('credential', 'Could not be verified.').commitOnThrow()
-  return deps.db.tx(async (tx) => {
-    const owner = await settleOwner(tx, deps, call, challenge)
-    const passkeyId = await addPasskey(tx, deps, call, { appId, userId: owner.id, data, made, input })
-    if (data.signUp === null) {
-      const recoveryId = data.recoveryId ?? null
-      const added = { tenantId: caller.tenantId, userId: owner.id, passkeyId, recoveryId, cause: call }
-      await deps.hooks.passkeyAdded(tx, deps, added)
-    }
-    return signIn(
-      { ...deps, db: tx },
-      {
-        tenantId: caller.tenantId,
-        appId,
-        userId: owner.id,
-        amr: made.userVerified ? ['hwk', 'user'] : ['hwk'],
-        method: 'passkey',
-        endsAt: owner.endsAt,
-        caller,
-        origin,
-      },
-      data.signUp !== null,
-    )
-  })
+  return permitting(deps, (permitted) =>
+    permitted.db.tx((tx) => signInWith(tx, permitted, call, { challenge, made, input })),
+  )
 }

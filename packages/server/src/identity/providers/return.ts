@@ -30,7 +30,8 @@ const isOfProvider = (error: unknown): error is Error =>
 /** What the app is told of an error. Undefined for one that is ours. */
 function codeOf(error: unknown): string | undefined {
   if (error instanceof AuthorizationResponseError && error.error === 'access_denied') return 'access_denied'
-  if (error instanceof HttpError && error.status < 500)
+  // Not ours: the app's server failed, which the app can tell its user.
+  if (error instanceof HttpError && (error.status < 500 || error.code === 'sign_in_hook_failed'))
     return ['token_invalid', 'issuer_unavailable'].includes(error.code) ? 'provider_failed' : error.code
   return isOfProvider(error) ? 'provider_failed' : undefined
 }

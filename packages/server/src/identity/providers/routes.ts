@@ -59,6 +59,8 @@ export const providerSignInRoutes: Route[] = [
         'quota_exceeded',
         'already_exists',
         'guest_expired',
+        'sign_in_refused',
+        'sign_in_hook_failed',
       ],
       extension: true,
     },

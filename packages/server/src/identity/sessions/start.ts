@@ -5,6 +5,7 @@ import { fail } from '../../platform/http/errors.ts'
 import type { Call } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { signAccessToken } from '../../platform/security/access-token.ts'
+import { requirePermit } from './before-create/require.ts'
 import { newRefreshToken } from './refresh-token-format.ts'
 import type { Tokens } from './schema.ts'
 import * as store from './store.ts'
@@ -48,13 +49,17 @@ export interface NoSession {
   firstHeld: boolean
 }
 
-/** Starts a session and, if there is a method, emits `user.signed_in`, in one statement together with `extraWrites`. */
+/**
+ * Starts a session and, if there is a method, emits `user.signed_in`, in one statement together with `extraWrites`. Call it within
+ * `permitting`. @throws SessionNeedsPermit before anything is written
+ */
 export async function startSessionWith(
   deps: Deps,
   input: SignIn,
   extraWrites: store.ExtraWrites | undefined,
 ): Promise<{ tokens: Tokens } | NoSession> {
   const { tenantId, appId, userId, caller, origin } = input
+  await requirePermit(deps, input)
   const now = deps.now()
   const row = {
     tenant_id: tenantId,
@@ -97,15 +102,16 @@ export async function startSession(deps: Deps, input: SignIn): Promise<Tokens> {
 
 /**
  * Turns a guest's session into a user's, as fresh as a sign-in. All of the user's sessions lose the guest's end, and this
- * session, if given, gets new tokens. Call it in the transaction that converts the guest.
+ * session, if given, gets new tokens. Call it in the transaction that converts the guest, within `permitting`.
  */
 export async function confirmSession(
   tx: Db,
   deps: Deps,
-  tenantId: Id<'ten'>,
-  userId: Id<'usr'>,
+  user: Pick<SignIn, 'tenantId' | 'appId' | 'userId' | 'caller' | 'origin'>,
   sessionId: Id<'ses'> | null,
 ): Promise<Tokens | undefined> {
+  const { tenantId, userId } = user
+  await requirePermit({ ...deps, db: tx }, { ...user, amr: ['guest'], method: null })
   await store.unboundSessions(tx, tenantId, userId)
   if (sessionId === null) return undefined
   const row = await store.confirmSession(tx, tenantId, sessionId, deps.now())

@@ -324,6 +324,25 @@ export async function hasUser(db: Db, scope: AppScope, userId: Id<'usr'>): Promi
   return (await db.run(sql`select from users where ${inScope(scope)} and id = ${userId}`)) === 1
 }
 
+/** What a sign-in is decided by. @throws record_tampered */
+export function findSignIn(
+  db: Db,
+  tenantId: Id<'ten'>,
+  userId: Id<'usr'>,
+): Promise<
+  | {
+      status: string
+      email: string | null
+      email_verified: boolean
+      name: string | null
+      external_id: string | null
+      metadata: Record<string, string>
+    }
+  | undefined
+> {
+  return readRecord(db, USER_RECORD, sql`select * from users where tenant_id = ${tenantId} and id = ${userId}`)
+}
+
 const SESSIONS_A_DELETION = 2_000
 
 /** Deletes a portion of the sessions that ended more than 30 days ago. @returns whether there may be more */

@@ -72,6 +72,8 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
     'email_webhook_secret_sealed',
     'external_wallets',
     'openid',
+    'sign_in_hook',
+    'sign_in_hook_secret_sealed',
   ],
   attempts: ['shape'],
   delegated_sessions: ['jkt'],

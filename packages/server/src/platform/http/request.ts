@@ -8,6 +8,7 @@ import { signTokens } from '../security/access-token.ts'
 import { allows } from '../security/api-key.ts'
 import type { KeyHolder } from '../security/authenticator.ts'
 import { resolveActor, type UserHeaders } from '../security/current-user.ts'
+import { permitting } from '../security/permits/session-permit.ts'
 import { authoriseMember, isDeep } from '../security/roles/member-calls.ts'
 import { isAllowedOrigin } from '../security/web-origin.ts'
 import { streamCsv, wantsCsv } from './csv.ts'
@@ -172,6 +173,7 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     return { status, body: write({ data: items, total, page, pageSize, hasMore: page * pageSize < total }) }
   }
 
+  const { steps } = route
   const mutex = createKeyedMutex()
   const inSlot = pLimit(SLOTS_A_CORE * availableParallelism())
   const inTurn = async <T>(input: Input<never, never, never, never, never>, work: () => Promise<T>): Promise<T> => {
@@ -210,10 +212,9 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     // Everybody shares a publishable key. Without a user or delegate, a kept response could reach somebody else.
     if (key === null || (incoming.holder.keyType === 'publishable' && user === null && delegate === null)) {
       await route.before?.(deps, input)
-      const { steps } = route
       const result =
         steps === undefined
-          ? await inTurn(input, () => read(deps, route, input))
+          ? await permitting(deps, (permitted) => inTurn(input, () => read(permitted, route, input)))
           : await steps.finish(deps, input, await inTurn(input, () => steps.effect(deps, input)), false)
       return { ...answer(result), replayed: false }
     }
@@ -230,9 +231,10 @@ function responder(deps: Deps, route: Route): (incoming: Incoming) => Promise<Ou
     }
     // A repeat of a completed call gets its response, even if the check would fail now.
     if (route.before !== undefined && !(await isKept(deps, request))) await route.before(deps, input)
-    const { steps } = route
     if (steps === undefined)
-      return inTurn(input, () => runOnce(deps, request, async (inTx) => answer(await route.handler(inTx, input))))
+      return permitting(deps, (permitted) =>
+        inTurn(input, () => runOnce(permitted, request, async (inTx) => answer(await route.handler(inTx, input)))),
+      )
     return runOnceInSteps(deps, request, {
       // A call that waits for its turn holds no database connection. A call that waits for the network holds no turn.
       around: (work) => inTurn(input, work),

@@ -12,6 +12,18 @@ function createTokenUpdatesSkipped(registry: Registry) {
   return skipped
 }
 
+/** The same, for each way that a question about a sign-in can end. */
+function createSignInHookCalls(registry: Registry) {
+  const calls = new Counter({
+    name: 'halfkey_sign_in_hook_calls_total',
+    help: 'Questions whether a sign-in may begin a session, by what the servers of apps decided',
+    labelNames: ['outcome'] as const,
+    registers: [registry],
+  })
+  for (const outcome of ['allowed', 'refused', 'failed']) calls.inc({ outcome }, 0)
+  return calls
+}
+
 /** The service's own figures, in Prometheus' terms. Labels are bounded: routes, statuses and outcomes, never ids. */
 export function createMetrics() {
   const registry = new Registry()
@@ -46,6 +58,7 @@ export function createMetrics() {
     ),
     replicaReads,
     tokenUpdatesSkipped: createTokenUpdatesSkipped(registry),
+    signInHookCalls: createSignInHookCalls(registry),
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',
       'Spans that the trace collector rejected, or that were dropped because the queue was full',

@@ -55,6 +55,7 @@ test('an app needs only a name and has every default', async () => {
     externalWallets: { types: [], signUp: true, chainIds: [1] },
     openid: { issuer: `https://id.example.com/apps/${body.data.id}`, audiences: [], claims: [] },
     agents: { connect: false },
+    signInHook: { url: null, onFailure: 'refuse', secretSet: false },
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),

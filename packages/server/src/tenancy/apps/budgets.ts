@@ -1,14 +1,9 @@
-import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../platform/deps.ts'
 import type { ErrorDetail } from '../../platform/http/errors.ts'
 import type { Id } from '../../platform/ids.ts'
-import type { Authenticator } from '../../platform/security/authenticator.ts'
+import { knownSetting } from './known-settings.ts'
 import type { BudgetInput } from './schema.ts'
 import * as store from './store.ts'
-
-/** How long this process may miss another process's change. */
-const TRUST_MS = 1_000
-const ENTRIES_MAX = 10_000
 
 /** A limit on what all sessions of a wallet together may spend, as it is stored: with everything that can be left out. */
 export interface BudgetLimit {
@@ -53,33 +48,7 @@ export function budgetProblems(budgets: readonly BudgetInput[], field = 'budgets
   })
 }
 
-/** This process's cache of apps' budgets, which saves a query for every transaction. */
-function createKnownBudgets() {
-  const entries = new LRUCache<string, readonly BudgetLimit[]>({ max: ENTRIES_MAX, ttl: TRUST_MS, ttlResolution: 0 })
-  let generation = 0
-  return {
-    get: (tenantId: Id<'ten'>, appId: Id<'app'>) => entries.get(`${tenantId} ${appId}`),
-    async learn(tenantId: Id<'ten'>, appId: Id<'app'>, read: () => Promise<readonly BudgetLimit[]>) {
-      const [before, start] = [generation, performance.now()]
-      const limits = await read()
-      // What was read before a change committed must not be cached after it.
-      if (before === generation) entries.set(`${tenantId} ${appId}`, limits, { start })
-      return limits
-    },
-    forget() {
-      generation += 1
-      entries.clear()
-    },
-  }
-}
-
-const byProcess = new WeakMap<Authenticator, ReturnType<typeof createKnownBudgets>>()
-
-function knownBudgets(deps: Pick<Deps, 'auth'>) {
-  const known = byProcess.get(deps.auth) ?? createKnownBudgets()
-  byProcess.set(deps.auth, known)
-  return known
-}
+const knownBudgets = knownSetting<readonly BudgetLimit[]>()
 
 /** Drops the cached budgets of apps. Call it after the commit of a change. */
 export const forgetBudgets = (deps: Pick<Deps, 'auth'>): void => knownBudgets(deps).forget()
@@ -90,7 +59,6 @@ export async function budgetsOfApp(
   tenantId: Id<'ten'>,
   appId: Id<'app'>,
 ): Promise<readonly BudgetLimit[]> {
-  const known = knownBudgets(deps)
   const read = async () => (await store.findApp(deps.db, { tenantId, appId: null }, appId))?.budgets.limits ?? []
-  return known.get(tenantId, appId) ?? known.learn(tenantId, appId, read)
+  return knownBudgets(deps).of(tenantId, appId, read)
 }

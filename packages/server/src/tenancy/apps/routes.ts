@@ -1,6 +1,7 @@
 import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
 import { createApp, deleteApp, getApp, listApps, updateApp } from './service.ts'
+import { checkSignInHook } from './sign-in-hook.ts'
 
 /** The endpoints of apps. */
 export const appRoutes: Route[] = [
@@ -24,6 +25,8 @@ export const appRoutes: Route[] = [
       body: CreateApp,
       reply: one(App),
       status: 201,
+      errors: ['sign_in_hook_url_blocked'],
+      before: (deps, { body }) => checkSignInHook(deps, body),
     },
     (deps, { caller, origin, body }) => createApp(deps, { caller, origin }, body),
   ),
@@ -42,6 +45,8 @@ export const appRoutes: Route[] = [
       params: IdParam,
       body: UpdateApp,
       reply: one(App),
+      errors: ['sign_in_hook_url_blocked'],
+      before: (deps, { body }) => checkSignInHook(deps, body),
     },
     (deps, { caller, origin, params, body }) => updateApp(deps, { caller, origin }, params.id, body),
   ),

@@ -4,16 +4,14 @@ import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
 import { PARTY_PATTERN } from '../../platform/ports/party.ts'
 import { Agents, AgentsChange } from './agents-schema.ts'
 import { EmailRecovery } from './email-recovery-schema.ts'
+import { ExternalWallets } from './external-wallets-schema.ts'
 import { OpenId, OpenIdChange } from './openid-schema.ts'
+import { SignInHook, SignInHookChange } from './sign-in-hook-schema.ts'
 
 const LIST_ENTRIES_MAX = 100
 const URL_CHARS_MAX = 2048
 
 const expected = (text: string) => ({ 'x-expected': text })
-
-/** Keys of external wallets: of an Ethereum account (EIP-4361), or Ed25519. */
-export const WALLET_TYPES = ['eip4361', 'ed25519'] as const
-export type WalletType = (typeof WALLET_TYPES)[number]
 
 /** The languages of emails. */
 export const EMAIL_LANGUAGES = ['en', 'de'] as const
@@ -136,33 +134,6 @@ const EmailSettings = {
       description:
         'Addresses with a fixed code, for store reviews and tests; nothing is sent to them. In production they count only with HALFKEY_TEST_CODES.',
       ...expected('a list of at most 10 addresses with their codes'),
-    }),
-}
-
-const CHAINS_MAX = 50
-
-const ExternalWallets = {
-  types: z
-    .array(z.enum(WALLET_TYPES))
-    .max(WALLET_TYPES.length)
-    .meta({
-      description:
-        'Which keys of external wallets sign users in: that of an Ethereum account (`eip4361`), or an Ed25519 key (`ed25519`). Empty: none.',
-      example: ['eip4361'],
-      uniqueItems: true,
-      ...expected('a list of different types: eip4361, ed25519'),
-    }),
-  signUp: z.boolean().meta({ description: 'Whether a key that no user has creates a user.' }),
-  chainIds: z
-    .array(z.int().min(1))
-    .min(1)
-    .max(CHAINS_MAX)
-    .meta({
-      description:
-        'The chains (EIP-155) that a message to sign may name, the default first. An account is the same user on all of them.',
-      example: [1],
-      uniqueItems: true,
-      ...expected(`a list of 1 to ${CHAINS_MAX} different chain ids`),
     }),
 }
 
@@ -304,6 +275,7 @@ export const App = z
     externalWallets: z.object(ExternalWallets),
     openid: OpenId,
     agents: Agents,
+    signInHook: SignInHook,
     branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
     metadata: z.record(z.string(), z.string()),
     ...Times,
@@ -349,6 +321,7 @@ const settings = {
   externalWallets: z.strictObject(ExternalWallets).partial().optional(),
   openid: OpenIdChange.optional(),
   agents: AgentsChange.optional(),
+  signInHook: SignInHookChange.optional(),
   branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
 }
 

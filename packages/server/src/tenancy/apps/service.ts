@@ -15,10 +15,12 @@ import { forgetBudgets } from './budgets.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
 import { appliedTo, changedFields, checkSettings, newAppRow, publicAddress, sealSecrets } from './settings.ts'
+import { forgetSignInHooks } from './sign-in-hook.ts'
 import * as store from './store.ts'
 
 export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
 export { METADATA_CLAIM_PREFIX, RESERVED_CLAIMS } from './openid.ts'
+export { type SignInHook, signInHookOf } from './sign-in-hook.ts'
 export { listAllApps } from './store.ts'
 export { redirectUrlProblem } from './urls.ts'
 
@@ -50,7 +52,11 @@ async function spread(tx: Db, deps: Deps): Promise<void> {
 /** An app as a caller may see it: members who may not change it do not see what often is or contains a secret. */
 function shownTo({ member, scopes }: Caller, app: App): App {
   if (member === undefined || allows(scopes, 'apps:write')) return app
-  return { ...app, email: { ...app.email, testCodes: [], webhookUrl: null } }
+  return {
+    ...app,
+    email: { ...app.email, testCodes: [], webhookUrl: null },
+    signInHook: { ...app.signInHook, url: null },
+  }
 }
 
 /** A page of the apps that the key can see, newest first. */
@@ -113,6 +119,7 @@ export async function updateApp(deps: Deps, { caller, origin }: Call, id: string
     if (changed.includes('passkey.rpId')) await store.claimRelyingParties(tx, caller.tenantId)
     if (changed.includes('allowedOrigins')) await spread(tx, deps)
     if (changed.includes('budgets')) tx.afterCommit(() => forgetBudgets(deps))
+    if (changed.some((field) => field.startsWith('signInHook'))) tx.afterCommit(() => forgetSignInHooks(deps))
     return store.toApp(row, publicAddress(deps))
   })
 }

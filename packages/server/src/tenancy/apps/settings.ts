@@ -39,6 +39,8 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     external_wallets: { types: [], signUp: true, chainIds: [1] },
     openid: { audiences: [], claims: [] },
     agents: { connect: false },
+    sign_in_hook: { url: null, onFailure: 'refuse' },
+    sign_in_hook_secret_sealed: null,
     branding: { name: null, accentColor: null, logo: null },
     metadata: {},
     created_at: now,
@@ -65,13 +67,17 @@ function checkEach(
   })
 }
 
+/** Whether a text is a URL that may be called, as far as the text says. @throws validation_failed */
+export function checkUrl(field: string, text: string | null | undefined, development: boolean): void {
+  if (text == null) return
+  const url = URL.parse(text)
+  const problem = url === null ? 'Must be an absolute https: URL.' : hostUrlProblem(url, development)
+  if (problem !== null) throw invalid(field, problem)
+}
+
 /** @throws validation_failed */
 function checkEmail(input: UpdateApp['email'], development: boolean): void {
-  if (input?.webhookUrl != null) {
-    const url = URL.parse(input.webhookUrl)
-    const problem = url === null ? 'Must be an absolute https: URL.' : hostUrlProblem(url, development)
-    if (problem !== null) throw invalid('email.webhookUrl', problem)
-  }
+  checkUrl('email.webhookUrl', input?.webhookUrl, development)
   input?.testCodes?.forEach(({ email }, index) => {
     if (!/^[^\s@]+@[^\s@]+$/.test(email))
       throw invalid(`email.testCodes.${index}.email`, 'Must be an email address, for example review@example.com.')
@@ -84,6 +90,7 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
   checkEach('allowedOrigins', input.allowedOrigins, (text) => originProblem(text, development))
   checkEach('allowedRedirectUrls', input.allowedRedirectUrls, (text) => redirectUrlProblem(text, development))
   checkEmail(input.email, development)
+  checkUrl('signInHook.url', input.signInHook?.url, development)
   const openid = openidProblem(input.openid ?? {})
   if (openid !== null) throw invalid(openid.field, openid.message)
   const wrong = budgetProblems(input.budgets ?? [])
@@ -101,6 +108,7 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
 export interface SealedSecrets {
   botToken: { botId: string; sealed: Buffer } | null | undefined
   emailWebhookSecret: Buffer | null | undefined
+  signInHookSecret: Buffer | null | undefined
 }
 
 /** Seals the secrets of an input. Call it before any transaction, because the key provider may be on the network. */
@@ -113,10 +121,12 @@ export async function sealSecrets(
   const sealed = async (secret: string, what: string) => seal(deps.keys, secret, [what, tenantId, appId])
   const token = input.messenger?.botToken
   const secret = input.email?.webhookSecret
+  const hookSecret = input.signInHook?.secret
   return {
     botToken:
       token == null ? token : { botId: token.slice(0, token.indexOf(':')), sealed: await sealed(token, 'bot token') },
     emailWebhookSecret: secret == null ? secret : await sealed(secret, 'email webhook secret'),
+    signInHookSecret: hookSecret == null ? hookSecret : await sealed(hookSecret, 'sign-in hook secret'),
   }
 }
 
@@ -134,10 +144,15 @@ function requireSender({ email, email_webhook_secret_sealed }: AppRow): void {
     throw invalid('email.webhookSecret', 'Required if sender is webhook.', 'required')
 }
 
-/** The row after a change. @throws validation_failed if the metadata would be too large, or the sender of emails is not complete */
-export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWebhookSecret }: SealedSecrets): AppRow {
+/**
+ * The row after a change. @throws validation_failed if the metadata would be too large, or the sender of emails or the sign-in hook is
+ * not complete
+ */
+export function appliedTo(before: AppRow, input: UpdateApp, secrets: SealedSecrets): AppRow {
+  const { botToken, emailWebhookSecret, signInHookSecret } = secrets
   const { botToken: _token, ...messenger } = input.messenger ?? {}
   const { webhookSecret: _secret, ...email } = input.email ?? {}
+  const { secret: _hookSecret, ...signInHook } = input.signInHook ?? {}
   const row: AppRow = {
     ...before,
     name: input.name?.trim().normalize('NFC') ?? before.name,
@@ -156,6 +171,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
     external_wallets: merged(before.external_wallets, input.externalWallets),
     openid: merged(before.openid, input.openid),
     agents: merged(before.agents, input.agents),
+    sign_in_hook: merged(before.sign_in_hook, signInHook),
     branding: merged(before.branding, input.branding),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
@@ -165,6 +181,9 @@ export function appliedTo(before: AppRow, input: UpdateApp, { botToken, emailWeb
   }
   if (emailWebhookSecret !== undefined) row.email_webhook_secret_sealed = emailWebhookSecret
   if (input.email !== undefined) requireSender(row)
+  if (signInHookSecret !== undefined) row.sign_in_hook_secret_sealed = signInHookSecret
+  if (row.sign_in_hook.url !== null && row.sign_in_hook_secret_sealed === null)
+    throw invalid('signInHook.secret', 'Required with a URL.', 'required')
   return row
 }
 
@@ -197,6 +216,9 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
   for (const key of ['types', 'signUp', 'chainIds'] as const)
     if (!isDeepStrictEqual(before.external_wallets[key], after.external_wallets[key]))
       fields.push(`externalWallets.${key}`)
+  for (const key of ['url', 'onFailure'] as const)
+    if (before.sign_in_hook[key] !== after.sign_in_hook[key]) fields.push(`signInHook.${key}`)
+  if (before.sign_in_hook_secret_sealed !== after.sign_in_hook_secret_sealed) fields.push('signInHook.secret')
   if (!isDeepStrictEqual(before.budgets, after.budgets)) fields.push('budgets')
   if (!isDeepStrictEqual(before.address_book, after.address_book)) fields.push('addressBook.coolingOffSeconds')
   if (before.email_webhook_secret_sealed !== after.email_webhook_secret_sealed) fields.push('email.webhookSecret')

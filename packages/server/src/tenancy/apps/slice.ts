@@ -9,10 +9,11 @@ import { providerRoutes } from './providers/routes.ts'
 import { PROVIDER_ERRORS } from './providers/service.ts'
 import { appRoutes } from './routes.ts'
 import { APP_ERRORS } from './service.ts'
+import { SIGN_IN_HOOK_ERRORS } from './sign-in-hook.ts'
 
 /** Apps: the settings under which users sign in. */
 export const appSlice: Slice = {
   routes: [...appRoutes, ...logoRoutes, ...issuerRoutes, ...providerRoutes],
-  errors: { ...APP_ERRORS, ...ISSUER_ERRORS, ...PROVIDER_ERRORS },
+  errors: { ...APP_ERRORS, ...ISSUER_ERRORS, ...PROVIDER_ERRORS, ...SIGN_IN_HOOK_ERRORS },
   records: [APP_RECORD, ISSUER_RECORD, PROVIDER_RECORD],
 }

@@ -32,6 +32,8 @@ export interface AppRow extends Versioned {
   external_wallets: App['externalWallets']
   openid: Omit<App['openid'], 'issuer'>
   agents: App['agents']
+  sign_in_hook: Omit<App['signInHook'], 'secretSet'>
+  sign_in_hook_secret_sealed: Buffer | null
   /** Without `logo` where the row was written before there were logos. */
   branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
   metadata: Record<string, string>
@@ -57,11 +59,12 @@ export function toApp(row: AppRow, at: PublicAddress): App {
   const messenger = { ...row.messenger, configured: row.bot_token_sealed !== null }
   const email = { ...row.email, webhookSecretSet: row.email_webhook_secret_sealed !== null }
   const openid = { issuer: issuerAt(at, row.id), ...row.openid }
+  const signInHook = { ...row.sign_in_hook, secretSet: row.sign_in_hook_secret_sealed !== null }
   const branding = { ...row.branding, logo: row.branding.logo ?? null }
   return wire(
-    { ...row, passkey, messenger, email, openid, branding, budgets: row.budgets.limits },
+    { ...row, passkey, messenger, email, openid, sign_in_hook: signInHook, branding, budgets: row.budgets.limits },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email email_recovery budgets
-    address_book external_wallets openid agents branding metadata created_at updated_at`,
+    address_book external_wallets openid agents sign_in_hook branding metadata created_at updated_at`,
   )
 }
 
@@ -118,8 +121,8 @@ export function listApps(db: Db, scope: AppScope, query: PageQuery, at: PublicAd
 export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
-    email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid agents branding metadata
-    updated_at version mac`
+    email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid agents sign_in_hook
+    sign_in_hook_secret_sealed branding metadata updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))
 }

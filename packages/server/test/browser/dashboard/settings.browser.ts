@@ -124,6 +124,20 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText(/^Line 2: This claim has a meaning of its own/).waitFor()
   await page.getByLabel('Claims of ID tokens').fill('plan')
+  await page.getByRole('switch', { name: 'Ethereum accounts can sign in' }).click()
+  await page.getByRole('switch', { name: 'New users can sign up with a wallet' }).click()
+  await page.getByLabel('Chains').fill('8453\nBase')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Line 2: must be a number such as 1 or 8453.').waitFor()
+  await page.getByLabel('Chains').fill('8453\n1')
+  await page.getByLabel('URL that decides').fill('https://10.0.0.1/sign-ins')
+  await page.getByLabel('Secret of the sign-in hook').fill(`whsec_${'C'.repeat(43)}=`)
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByLabel('URL that decides').and(page.locator('[aria-invalid=true]')).waitFor()
+  await page.getByLabel('URL that decides').fill('https://api.example.com/sign-ins')
+  await page.getByRole('combobox', { name: 'If your server does not answer' }).click()
+  await page.getByRole('option', { name: 'Everybody can sign in' }).click()
+  await look('app-ways')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).first().waitFor()
   const { data } = (await tenant.get(`/apps/${appId}`)).body
@@ -134,6 +148,8 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     messenger: { botUsername: 'shop_bot', configured: true },
     emailRecovery: { enabled: true, waitHours: 48 },
     openid: { audiences: ['https://ledger.example.com'], claims: ['plan'] },
+    externalWallets: { types: ['eip4361'], signUp: false, chainIds: [8453, 1] },
+    signInHook: { url: 'https://api.example.com/sign-ins', onFailure: 'allow', secretSet: true },
     mfa: { policy: 'always', enforceForServer: true },
     sessions: { accessTokenSeconds: 600, refreshTokenDays: 7 },
     agents: { connect: true },
@@ -153,6 +169,7 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByText('Set up.', { exact: true }).waitFor()
   expect(await page.content()).not.toContain('A'.repeat(35))
   expect(await page.content()).not.toContain('B'.repeat(43))
+  expect(await page.content()).not.toContain('C'.repeat(43))
 
   await page.getByRole('button', { name: 'Delete' }).click()
   const dialog = page.getByRole('alertdialog')

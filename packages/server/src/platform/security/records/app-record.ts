@@ -27,6 +27,8 @@ export const APP_RECORD = defineRecord({
     external_wallets: 'json',
     openid: 'json',
     agents: 'json',
+    sign_in_hook: 'json',
+    sign_in_hook_secret_sealed: 'sealed',
   },
   initial: {
     budgets: { limits: [] },
@@ -35,6 +37,8 @@ export const APP_RECORD = defineRecord({
     external_wallets: { types: [], signUp: true, chainIds: [1] },
     openid: { audiences: [], claims: [] },
     agents: { connect: false },
+    sign_in_hook: { url: null, onFailure: 'refuse' },
+    sign_in_hook_secret_sealed: null,
   },
   notAuthority: {
     name: 'shown only',

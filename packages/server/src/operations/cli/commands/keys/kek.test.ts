@@ -119,6 +119,10 @@ async function sealEverything(service: Service) {
   const eve = await signInAs(service, tenant)
   const dkg = await beginDkg(eve)
   const parts = await round2Body(eve, dkg)
+  // What signs the questions about sign-ins. The receiver decides nothing.
+  const askedAt = `/sign-ins-of-${tenant.tenantId}`
+  const signInHook = { url: receiver.url + askedAt, secret: webhook.secret, onFailure: 'allow' }
+  expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { signInHook }), 200)
 
   return async (other: Service) => {
     other.advance(service.deps.now().getTime() - other.deps.now().getTime())
@@ -151,6 +155,8 @@ async function sealEverything(service: Service) {
     const person = { id: '77', first_name: 'Ada', auth_date: shop.date() }
     const signedIn = await post('/auth/messenger/verify', widget(shop.token, person))
     expect(signedIn.accessToken).toEqual(expect.any(String))
+    const question = await receiver.until('the question', ({ path }) => path === askedAt)
+    expect(() => new Webhook(webhook.secret as string).verify(question.body, question.headers)).not.toThrow()
     const refreshed = await post('/auth/refresh', { refreshToken: ada.refreshToken })
     ada.refreshToken = refreshed.refreshToken as string
     expect((await freshProofSigner(other.deps.db, other.deps.keys, tenantId))?.publicKey).toEqual(proofKey)
