@@ -13,7 +13,7 @@ import { asAnswer, deny, evaluateEffects, ledgerFailure } from '../execute/evalu
 import { ledgerOf, prepareRequest } from '../execute/execution.ts'
 import { recordApproved, recordFailed } from '../execute/record.ts'
 import { hashOf } from '../execute/request.ts'
-import { paymentOf } from '../policy/require-approval.ts'
+import { paymentOf } from '../policy/payment.ts'
 import { requireLive } from '../session.ts'
 import * as sessions from '../store.ts'
 import { approvalEvent, toApproval } from './approval.ts'

@@ -4,7 +4,8 @@ import type { Effect, Prepared } from '../../platform/ports/ledger.ts'
 import { canonicalJson } from '../../platform/security/canonical-json.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
 import type { TransactionRow } from '../../wallets/transactions/service.ts'
-import type { ApprovalReason, Payment } from '../policy/require-approval.ts'
+import type { Payment } from '../policy/payment.ts'
+import type { ApprovalReason } from '../policy/require-approval.ts'
 
 const VERSION = 'halfkey/approval/v1'
 /** Separates the digest from all others that a key signs. */

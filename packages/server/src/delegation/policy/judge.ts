@@ -1,5 +1,6 @@
+import type { Payment } from './payment.ts'
 import type { CompiledPolicy } from './policy.ts'
-import { type ApprovalReason, approvalReasons, type Payment } from './require-approval.ts'
+import { type ApprovalReason, approvalReasons } from './require-approval.ts'
 import { type ConditionDenial, judgeConditions } from './session-conditions.ts'
 import { type Charge, charge, type SpendDenial } from './spend.ts'
 import type { Spent } from './windows.ts'

@@ -1,8 +1,9 @@
 import type { ErrorDetail } from '../../platform/http/errors.ts'
 import { formatAmount, parseAmount } from '../../platform/ports/amount.ts'
 import { type CompiledHours, clockWords, compileHours, hoursWords, isWithin, isZone } from './hours.ts'
+import type { Payment } from './payment.ts'
 import type { SessionCondition } from './policy-schema.ts'
-import { type ApprovalReason, lifetimeMsOf, type Payment } from './require-approval.ts'
+import { type ApprovalReason, lifetimeMsOf } from './require-approval.ts'
 import type { Charge } from './spend.ts'
 import { positive, type Spent, standing } from './windows.ts'
 

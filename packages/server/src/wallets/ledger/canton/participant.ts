@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { createTokens } from './access-token.ts'
 import { createSend, type HttpAnswer, UnreadAnswer } from './http.ts'
 import type { CantonSettings } from './settings.ts'
-import { createTokens } from './token.ts'
 
 const CAUSE_CHARS_MAX = 500
 
