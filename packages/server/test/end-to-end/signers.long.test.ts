@@ -381,16 +381,17 @@ describe.skipIf(NO_SOFTHSM !== null)(
 
     test('are each asked to sign something by the doctor', async () => {
       const ask = async (...keys: string[]) =>
-        (await checkSigners({ ...service.deps.config, signers: named(...keys) })).map(({ check, level }) => [
+        (await checkSigners({ ...service.deps.config, signers: named(...keys) })).map(({ check, level, seen }) => [
           check,
           level,
+          seen,
         ])
       const service = await first(named('token'))
       expect(await ask('token', 'identity')).toEqual([
-        ['signers.token', 'ok'],
-        ['signers.identity', 'ok'],
+        ['signers.token', 'ok', expect.stringContaining(' signs, as ')],
+        ['signers.identity', 'ok', expect.stringContaining(' signs, as ')],
       ])
-      expect(await ask('token-9')).toEqual([['signers.token', 'problem']])
+      expect(await ask('token-9')).toEqual([['signers.token', 'problem', expect.stringContaining(' does not sign: ')]])
     })
 
     test('have the pin that clients are given, sign what clients check, and name their successor', async () => {

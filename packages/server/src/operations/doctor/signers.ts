@@ -25,6 +25,9 @@ async function checkSigner(named: SignerAddress): Promise<Finding> {
   }
 }
 
-/** Has every key of `HALFKEY_SIGNERS` sign something. */
-export const checkSigners = (config: Config): Promise<Finding[]> =>
-  Promise.all(readSigners(config.signers ?? '').map(checkSigner))
+/** Has every key of `HALFKEY_SIGNERS` sign something, one after the other: each opens the module anew, and modules allow few sessions. */
+export async function checkSigners(config: Config): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const named of readSigners(config.signers ?? '')) findings.push(await checkSigner(named))
+  return findings
+}
