@@ -6,7 +6,7 @@ import { showSignIn } from './sign-in.js'
 import { button, notice, runner } from './ui.js'
 import { Declined, Refused } from './words.js'
 
-/** Wallets answer the question who is there at once: they are scripts in this page. */
+/** Wallets announce themselves at once, because they are scripts in this page. */
 const ANNOUNCEMENTS_MS = 200
 const WALLETS_MAX = 20
 const NAME_CHARS_MAX = 60
@@ -61,8 +61,8 @@ async function ask({ provider }, method, params) {
     // EIP-1193: the person said no.
     if (code === 4001) throw new Declined()
     // The wallet has a window open.
-    if (code === -32002) throw new Refused('Your wallet already asks you something. Open it, answer, and try again.')
-    throw new Refused('Your wallet did not do what was asked. Open it, unlock it, and try again.')
+    if (code === -32002) throw new Refused('Your wallet is waiting for an answer. Open it, answer, and try again.')
+    throw new Refused('Your wallet returned an error. Open it, unlock it, and try again.')
   }
 }
 
@@ -119,7 +119,7 @@ export function walletButton(page) {
 }
 
 /**
- * Finds wallets, and goes on with the only one, or with the one that is chosen.
+ * Finds wallets. Signs in with the only one, or with the one that the user chooses.
  * @param {import('./page.js').Page} page
  */
 async function showWallets(page) {
@@ -132,7 +132,7 @@ async function showWallets(page) {
   let left = false
   page.show([
     make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName} with a wallet`),
-    make('p', { class: 'lead' }, 'Your wallet asks you to sign a message. That costs nothing and moves nothing.'),
+    make('p', { class: 'lead' }, 'Your wallet asks you to sign a message. This is free and does not move any funds.'),
     content,
     make('div', { class: 'stack' }, back),
   ])
@@ -142,7 +142,7 @@ async function showWallets(page) {
   const goBy = (/** @type {HTMLElement} */ pressed, /** @type {Wallet} */ wallet) =>
     run(pressed, 'Waiting for your wallet…', async () => {
       const result = await signInBy(page, wallet)
-      // Wallets may answer long after somebody went on without them.
+      // Wallets may answer long after the user left this view.
       if (left) return
       if (result.isNewUser && passkeysWork()) offerPasskey(page, result)
       else page.signedIn(result)

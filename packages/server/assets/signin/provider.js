@@ -11,10 +11,10 @@ const URL_CHARS_MAX = 2_048
 /** Why a provider's sign-in came back without one. The rest is told in general words. */
 const REFUSALS = new Map([
   ['access_denied', 'You did not continue there, so you are not signed in. You can try again.'],
-  ['identity_unknown', 'No account here belongs to that one. Sign in another way.'],
+  ['identity_unknown', 'No account here is linked to that sign-in. Sign in another way.'],
   ['user_suspended', 'This account is suspended. Please contact the app’s support.'],
   ['sign_in_refused', 'This app does not let you sign in now. Please contact the app’s support.'],
-  ['sign_in_hook_failed', 'Signing in does not work at present. Please try again in a minute.'],
+  ['sign_in_hook_failed', 'You cannot sign in right now. Please try again in a minute.'],
   ['guest_expired', 'This guest session has ended. Go back and start again.'],
 ])
 

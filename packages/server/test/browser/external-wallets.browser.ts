@@ -161,6 +161,6 @@ test('an app that refuses the sign-in says so in words of the page', async () =>
   const set = await tenant.patch(`/apps/${tenant.appId}`, { signInHook })
   expect(set.status, set.text).toBe(200)
   await continueWith(page)
-  await page.getByText('Signing in does not work at present.').waitFor()
+  await page.getByText('You cannot sign in right now.').waitFor()
   expect((await tenant.get('/users')).body.total).toBe(0)
 })

@@ -33,12 +33,16 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   },
   {
     label: 'Sign-in',
-    about: 'Sign-in by passkey, messenger, email or your own login on your own pages.',
+    about: 'Sign-in by passkey, messenger, email, external wallet or your own login on your own pages.',
     levels: [{ scope: 'auth:write', label: 'Write' }],
     extra: { scope: 'emails:read', label: 'Emails', about: 'See which emails were sent, without their codes.' },
   },
   { label: 'Guests', about: 'Sessions without an account.', levels: levelsOf('guests') },
-  { label: 'Wallets', about: 'Wallets, custody, transactions.', levels: levelsOf('wallets') },
+  {
+    label: 'Wallets',
+    about: 'Wallets, custody, holdings, transfer offers, transactions.',
+    levels: levelsOf('wallets'),
+  },
   {
     label: 'Delegated sessions',
     about: 'What agents and services can do with a wallet.',
@@ -46,12 +50,12 @@ export const SCOPE_GROUPS: readonly ScopeGroup[] = [
     extra: {
       scope: 'delegated_sessions:execute',
       label: 'Execute',
-      about: 'Execute transactions in sessions that servers can use.',
+      about: 'Execute transactions and answer transfer offers, in sessions that servers can use.',
     },
   },
   {
     label: 'Payments',
-    about: 'Payments for requests (x402).',
+    about: 'Verify and settle payments for HTTP requests (x402).',
     levels: [{ scope: 'payments:settle', label: 'Settle' }],
   },
   {

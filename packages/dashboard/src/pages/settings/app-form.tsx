@@ -249,7 +249,7 @@ const KEYS: Section = {
       name: 'agents.connect',
       label: 'Users can connect agents',
       kind: 'switch',
-      help: 'Users give the address of the app’s /mcp to their agent and confirm what it may do. Each connection is a delegated session.',
+      help: 'Users give the address at the top of this page, which appears after you save, to their agent. Then they confirm what it may do. Each connection is a delegated session.',
     },
     {
       name: 'mpc.allowServer',

@@ -39,6 +39,12 @@ function Facts({ app }: { app: App }) {
           <p className="mb-1.5 text-sm text-soft">Issuer of ID tokens, for services that verify who a user is:</p>
           <CodeBlock label="issuer" text={app.openid.issuer} />
         </div>
+        {app.agents.connect ? (
+          <div>
+            <p className="mb-1.5 text-sm text-soft">Address for agents (MCP), which users give to their agent:</p>
+            <CodeBlock label="address for agents" text={`${session.publicUrl}/mcp/${app.id}`} />
+          </div>
+        ) : null}
       </div>
     </Card>
   )

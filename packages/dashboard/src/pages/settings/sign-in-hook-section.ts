@@ -33,9 +33,9 @@ export const hookSection = (app: App): { title: string; description: string; fie
   fields: [
     {
       name: 'signInHook.url',
-      label: 'URL that decides',
+      label: 'URL of the sign-in hook',
       input: { placeholder: 'https://api.example.com/halfkey-sign-ins' },
-      help: 'Leave it empty to allow all sign-ins.',
+      help: 'Your server, which Halfkey asks about each sign-in. Leave it empty to ask nobody.',
     },
     {
       name: 'signInHook.secret',
@@ -48,14 +48,14 @@ export const hookSection = (app: App): { title: string; description: string; fie
     },
     {
       name: 'signInHook.onFailure',
-      label: 'If your server does not answer',
+      label: 'If your server does not decide',
       kind: 'select',
       shown: isSet,
       options: [
         { value: 'refuse', label: 'Nobody can sign in' },
         { value: 'allow', label: 'Everybody can sign in' },
       ],
-      help: 'It has two seconds. Somebody who can slow it down can sign in if everybody can.',
+      help: 'Halfkey waits for two seconds. If everybody can sign in then, anyone who can slow down your server can get around it.',
     },
   ],
 })

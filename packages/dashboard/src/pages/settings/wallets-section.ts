@@ -33,20 +33,20 @@ const wrongChain = (text: string) => linesOf(text).findIndex((line) => !/^[1-9]\
 /** The section of an app's settings. */
 export const WALLETS_SECTION: { title: string; description: string; fields: FormField<WithWallets>[] } = {
   title: 'External wallets',
-  description: 'Users sign in with a key in their own wallet, such as MetaMask.',
+  description: 'Users sign in with a wallet that they have, such as MetaMask.',
   fields: [
     {
       name: 'externalWallets.ethereum',
       label: 'Ethereum accounts can sign in',
       kind: 'switch',
       wireName: 'externalWallets.types',
-      help: 'The sign-in page then has a button for wallets in the browser.',
+      help: 'The hosted sign-in page then has the button “Continue with a wallet”.',
     },
     {
       name: 'externalWallets.ed25519',
       label: 'Ed25519 keys can sign in',
       kind: 'switch',
-      help: 'From your own pages and servers: the sign-in page has no button for them.',
+      help: 'On your own pages and servers. The hosted sign-in page has no button for them.',
     },
     {
       name: 'externalWallets.signUp',

@@ -18,7 +18,7 @@ const STATUS: Record<TransferOffer['status'], string> = {
   ended: 'Ended',
 }
 
-/** When an offer can be accepted at the latest, or when it was over. */
+/** When an offer expires, or when it ended. */
 function When({ offer: { status, executeBefore, endedAt } }: { offer: TransferOffer }) {
   if (status === 'open' || status === 'expired')
     return (
@@ -28,7 +28,7 @@ function When({ offer: { status, executeBefore, endedAt } }: { offer: TransferOf
     )
   return (
     <>
-      Over <RelativeTime at={endedAt} none="since an unknown time" />
+      Ended <RelativeTime at={endedAt} none="at an unknown time" />
     </>
   )
 }
@@ -69,8 +69,8 @@ function Shown({ pages }: { pages: readonly TransferOffers[] }) {
     return (
       <EmptyState title="No transfer offers">
         {pages[0]?.state === 'reading'
-          ? 'The ledger is being read. Offers appear as soon as that is done.'
-          : 'Transfers of tokens that wait for their receiver appear here, and for 30 days how they ended.'}
+          ? 'Halfkey is reading the ledger. Offers appear when it has finished.'
+          : 'Transfers that wait for their receiver appear here. They stay for 30 days after they ended.'}
       </EmptyState>
     )
   return (

@@ -130,16 +130,17 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Line 2: must be a number such as 1 or 8453.').waitFor()
   await page.getByLabel('Chains').fill('8453\n1')
-  await page.getByLabel('URL that decides').fill('https://10.0.0.1/sign-ins')
+  await page.getByLabel('URL of the sign-in hook').fill('https://10.0.0.1/sign-ins')
   await page.getByLabel('Secret of the sign-in hook').fill(`whsec_${'C'.repeat(43)}=`)
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByLabel('URL that decides').and(page.locator('[aria-invalid=true]')).waitFor()
-  await page.getByLabel('URL that decides').fill('https://api.example.com/sign-ins')
-  await page.getByRole('combobox', { name: 'If your server does not answer' }).click()
+  await page.getByLabel('URL of the sign-in hook').and(page.locator('[aria-invalid=true]')).waitFor()
+  await page.getByLabel('URL of the sign-in hook').fill('https://api.example.com/sign-ins')
+  await page.getByRole('combobox', { name: 'If your server does not decide' }).click()
   await page.getByRole('option', { name: 'Everybody can sign in' }).click()
   await look('app-ways')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved', { exact: true }).first().waitFor()
+  await page.getByText(`/mcp/${appId}`).waitFor()
   const { data } = (await tenant.get(`/apps/${appId}`)).body
   expect(data).toMatchObject({
     allowedOrigins: ['https://shop.example.com'],
