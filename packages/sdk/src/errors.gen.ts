@@ -192,7 +192,7 @@ export interface ApiErrors {
   offer_not_yours: 403
   /** This transfer offer is over. Read its status with GET /wallets/:id/transfer-offers/:offerId. */
   offer_settled: 409
-  /** The transfer offers of this wallet cannot be listed: its ledger is not followed. */
+  /** Halfkey cannot list the transfer offers of this wallet: it does not follow the wallet's ledger, or cannot read this wallet. */
   offers_unavailable: 409
   /** This origin is neither in the app's `allowedOrigins` nor a verified custom domain. */
   origin_not_allowed: 403
@@ -254,9 +254,9 @@ export interface ApiErrors {
   share_would_be_lost: 409
   /** Fewer shares were sent than the threshold requires. */
   shares_insufficient: 400
-  /** The app's server, which decides about sign-ins, did not answer as expected. Nobody was signed in. Retry in some seconds. */
+  /** The app's server did not decide about this sign-in. Nobody was signed in. Retry in some seconds, or check the server at signInHook.url of the app. */
   sign_in_hook_failed: 500
-  /** Sign-ins may not be asked about at this URL. Use a public https address. */
+  /** Halfkey may not call this URL for the sign-in hook. Use a public https address. */
   sign_in_hook_url_blocked: 400
   /** This app does not let this user sign in now. */
   sign_in_refused: 403

@@ -94,9 +94,9 @@ export interface EventData {
   'tx.failed': { transactionId: string; commandId: string; userId: string; walletId: string; partyId: string; delegatedSessionId: string; ledger: string; error: string; code: string }
   /** A wallet received tokens, on a ledger whose tokens are followed. */
   'token.received': { walletId: string; userId: string; partyId: string; ledger: string; instrument: Record<string, unknown>; amount: string; locked: string; updateId: string; offset: number; recordedAt: string }
-  /** A transfer of tokens was offered to a wallet, or by it, on a ledger whose tokens are followed. */
+  /** A transfer of tokens was offered to a wallet or by it, on a ledger whose tokens Halfkey follows. */
   'token.transfer_offered': { offerId: string; walletId: string; userId: string; partyId: string; ledger: string; direction: string; contractId: string; sender: string; receiver: string; instrument: Record<string, unknown>; amount: string; executeBefore: string; updateId: string; offset: number; recordedAt: string }
-  /** A transfer of tokens that was offered to a wallet, or by it, is over. */
+  /** A transfer of tokens that was offered to a wallet or by it has ended. */
   'token.transfer_settled': { offerId: string; walletId: string; userId: string; partyId: string; ledger: string; direction: string; contractId: string; sender: string; receiver: string; instrument: Record<string, unknown>; amount: string; executeBefore: string; updateId: string; offset: number; recordedAt: string; outcome: string }
   /** A key share was stored. */
   'key_share.stored': { walletId: string; userId: string; holder: string; index: number; generation: number }

@@ -49,7 +49,7 @@ export const WHEN: Record<EventType, string> = {
   'delegated_session.denied':
     'When `execute` is refused by the policy, at most once a minute for each session and rule. Dry runs emit nothing.',
   'agent.connected':
-    'When the client of an agent exchanges the code that it got when the user confirmed. `delegated_session.created` came before it. `name` and `clientId` are what the client says of itself.',
+    'When the client exchanges its code for its first tokens, after the user confirmed. `delegated_session.created` is emitted before, when the user confirms. `clientId` is the address of the client’s document. `name` is the name of the session: the name that the client gives itself, which nobody has checked, and the host of that address.',
   'approval.requested':
     'When a rule of `requireApproval` asks for the owner. Show them `link`, which holds no secret. Caps and budgets are held until they decide.',
   'approval.granted': 'By `POST /approvals/:id/approve`, together with `tx.completed`.',
@@ -71,9 +71,9 @@ export const WHEN: Record<EventType, string> = {
   'token.received':
     'When the holdings of a token grow by a transaction, by what came less what went: change, merging and locking are no receipts. `locked` is the part of `amount` that somebody’s lock holds: credit only the rest. Unlocking tells nothing. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null, and the amount is the difference.',
   'token.transfer_offered':
-    'When the contract of a transfer in two steps is on the ledger, once for each wallet that is its sender or receiver. `direction` says which. After the ledger was read again, `updateId`, `offset` and `recordedAt` are null.',
+    'When the contract of a transfer in two steps appears on the ledger, once for each wallet that is its sender or receiver. `direction` is `incoming` for the receiver and `outgoing` for the sender. `updateId`, `offset` and `recordedAt` are null if Halfkey found the offer while it read the ledger again.',
   'token.transfer_settled':
-    'When the offer is over. `outcome` is `accepted`, `rejected`, `withdrawn`, `expired` (two minutes after `executeBefore`, by the ledger’s clock) or `ended`: it is gone, and it is not known how. If an offer that was told as expired or ended is accepted, rejected or withdrawn all the same, that is told, too.',
+    'When the offer ends. `outcome` is `accepted`, `rejected`, `withdrawn`, `expired` (two minutes after `executeBefore`, by the ledger’s clock) or `ended` (the offer is gone, and Halfkey cannot find out how). After `expired` or `ended`, a second event follows if the offer is accepted, rejected or withdrawn later.',
   'key_share.stored': 'By `POST /mpc/shares`, and by a resharing that is confirmed.',
   'key_share.retrieved': 'When a stored share is read or handed out, also when a resharing begins.',
   'key_share.deleted': 'When shares are destroyed, by their owner or because a resharing has made them worthless.',

@@ -271,11 +271,11 @@ export const EVENT_CATALOGUE = {
     },
   },
   'token.transfer_offered': {
-    description: 'A transfer of tokens was offered to a wallet, or by it, on a ledger whose tokens are followed.',
+    description: 'A transfer of tokens was offered to a wallet or by it, on a ledger whose tokens Halfkey follows.',
     data: offerData,
   },
   'token.transfer_settled': {
-    description: 'A transfer of tokens that was offered to a wallet, or by it, is over.',
+    description: 'A transfer of tokens that was offered to a wallet or by it has ended.',
     data: { ...offerData, outcome: 'accepted' },
   },
   'key_share.stored': { description: 'A key share was stored.', data: shareData },

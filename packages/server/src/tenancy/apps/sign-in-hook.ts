@@ -8,7 +8,7 @@ import { checkUrl } from './settings.ts'
 import * as store from './store.ts'
 
 export const SIGN_IN_HOOK_ERRORS = {
-  sign_in_hook_url_blocked: [400, 'Sign-ins may not be asked about at this URL. Use a public https address.'],
+  sign_in_hook_url_blocked: [400, 'Halfkey may not call this URL for the sign-in hook. Use a public https address.'],
 } as const
 
 const fail = failures(SIGN_IN_HOOK_ERRORS)

@@ -6,7 +6,10 @@ export const TOKEN_ERRORS = {
     'Only the receiver can accept or reject a transfer offer, and only the sender can withdraw it.',
   ],
   holdings_unavailable: [409, 'The holdings of this wallet cannot be listed: its ledger is not followed.'],
-  offers_unavailable: [409, 'The transfer offers of this wallet cannot be listed: its ledger is not followed.'],
+  offers_unavailable: [
+    409,
+    "Halfkey cannot list the transfer offers of this wallet: it does not follow the wallet's ledger, or cannot read this wallet.",
+  ],
   offer_settled: [409, 'This transfer offer is over. Read its status with GET /wallets/:id/transfer-offers/:offerId.'],
 } as const satisfies ErrorTable
 

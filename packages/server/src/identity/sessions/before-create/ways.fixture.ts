@@ -60,7 +60,7 @@ async function newGuest(world: World, tenant: Tenant): Promise<Answer['body']> {
   return made.body.data
 }
 
-/** Every way to begin a session. `session-places.test.ts` holds the list against the source. */
+/** Every way to begin a session. `places.test.ts` holds the list against the source. */
 export const WAYS: Record<string, WayIn> = {
   'a passkey of a new user': {
     method: 'passkey',
