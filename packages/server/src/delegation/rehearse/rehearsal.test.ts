@@ -244,7 +244,7 @@ test('a policy is explained with its defaults, and what it says in full says the
   const words = Object.fromEntries(answer.words.map(({ rule, text }: { rule: string; text: string }) => [rule, text]))
   expect(words).toMatchObject({
     'allow[0]': 'Can exercise Transfer of Token:Holding.',
-    'spend[0]': 'Can spend at most 10 "USDX" in the whole session.',
+    'spend[0]': `Can spend at most 10 "USDX" (issued by ${ada.issuer}) in the whole session.`,
     'conditions[0]': 'Acts mon, sat from 22:00 to 06:00 of the next day (Europe/Zurich); never otherwise.',
     'conditions[1]': 'Makes at most 3 transactions within 60 seconds; otherwise asks the owner.',
     'conditions[2]': "Pays parties in the wallet's address book; never otherwise.",
@@ -257,6 +257,32 @@ test('a policy is explained with its defaults, and what it says in full says the
   expect(again.policy).toEqual(answer.policy)
   expect(again.words).toEqual(answer.words)
   expectStatus(await tenant.post('/delegated-sessions', { policy: answer.policy }, ada.asUser), 201)
+})
+
+test('words name the issuer of every asset, and every value whole and visible', async () => {
+  const tenant = await service.newTenant()
+  const ada = await newHolder(tenant)
+  const decoy = { issuer: BOB, symbol: 'USDX' }
+  const value = [...Array.from({ length: 8 }, (_, n) => `${n}${'x'.repeat(100)}`), '\u202egpj\u200b']
+  const policy = {
+    allow: [{ templateId: 'Note:Note', where: [{ path: 'text', op: 'in', value }] }],
+    spend: [
+      { asset: usdx(ada), amount: '10' },
+      { asset: decoy, unlimited: true },
+    ],
+    requireApproval: [{ asset: decoy, above: '5' }],
+    conditions: [{ rate: { asset: decoy, amount: '1', withinSeconds: 60 } }],
+  }
+  const { words } = expectStatus(await tenant.post('/policies/validate', { policy, expiresInSeconds: 60 }), 200)
+  const shown = [...value.slice(0, -1).map((one) => `"${one}"`), '"\\u202egpj\\u200b"'].join(', ')
+  expect(words.map(({ text }: { text: string }) => text)).toEqual([
+    `Can create or exercise any choice of Note:Note, if text is one of ${shown}.`,
+    `Can spend at most 10 "USDX" (issued by ${ada.issuer}) in the whole session.`,
+    `Can spend any amount of "USDX" (issued by ${BOB}).`,
+    `Spends at most 1 "USDX" (issued by ${BOB}) within 60 seconds; never otherwise.`,
+    `Asks the owner before one transaction spends more than 5 "USDX" (issued by ${BOB}).`,
+    'Reads no contracts.',
+  ])
 })
 
 test('what is hardly meant is warned of: caps of nothing, no expiry, hours that never come, rules without effect', async () => {

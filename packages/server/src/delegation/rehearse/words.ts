@@ -2,10 +2,6 @@ import { compileHours, hoursWords } from '../policy/hours.ts'
 import type { ApprovalRule, Condition, Policy, Rule, SessionCondition, Spend } from '../policy/policy-schema.ts'
 import type { RehearsedPolicy } from './rehearsal-schema.ts'
 
-/** Values of a condition that are written out. */
-const VALUES_MAX = 5
-const SHOWN_CHARS_MAX = 80
-
 const WINDOWS = { lifetime: 'in the whole session', rolling_24h: 'within 24 hours', day_utc: 'per day (UTC)' } as const
 
 const OPERATORS: Record<Condition['op'], string> = {
@@ -19,16 +15,21 @@ const OPERATORS: Record<Condition['op'], string> = {
   gte: 'is at least',
 }
 
-/** A text between quotation marks, so that nothing in it reads as ours. */
-const quoted = (text: string) =>
-  JSON.stringify(text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text)
+/** Characters that cannot be seen, or that turn the text around them. */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}]/gu
 
-function where({ path, op, value }: Condition): string {
-  const values = [value].flat()
-  const more = values.length - VALUES_MAX
-  const shown = values.slice(0, VALUES_MAX).map(quoted).join(', ')
-  return `${path} ${OPERATORS[op]} ${shown}${more > 0 ? ` and ${more} more` : ''}`
-}
+const escaped = (text: string) =>
+  Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
+
+/** A text between quotation marks, whole, so that nothing in it reads as ours. */
+const quoted = (text: string) => JSON.stringify(text).replace(UNSEEN, escaped)
+
+/** With the issuer, because anybody can issue an asset with the same symbol. */
+const assetWords = (asset: Spend['asset'] | undefined): string =>
+  asset === undefined ? 'an asset' : `${quoted(asset.symbol)} (issued by ${asset.issuer})`
+
+const where = ({ path, op, value }: Condition): string =>
+  `${path} ${OPERATORS[op]} ${[value].flat().map(quoted).join(', ')}`
 
 function ruleWords({ templateId, actions, choices, where: conditions }: Rule, can: string): string {
   const acts = actions ?? (choices === undefined ? ['create', 'exercise'] : ['exercise'])
@@ -39,13 +40,13 @@ function ruleWords({ templateId, actions, choices, where: conditions }: Rule, ca
 
 const spendWords = ({ asset, amount, window, unlimited }: Spend): string =>
   unlimited === true
-    ? `Can spend any amount of ${quoted(asset.symbol)}.`
-    : `Can spend at most ${amount} ${quoted(asset.symbol)} ${WINDOWS[window ?? 'lifetime']}.`
+    ? `Can spend any amount of ${assetWords(asset)}.`
+    : `Can spend at most ${amount} ${assetWords(asset)} ${WINDOWS[window ?? 'lifetime']}.`
 
 const approvalWords = ({ asset, above }: ApprovalRule): string =>
   above === undefined
     ? 'Asks the owner before a party is paid for whom the owner has approved no payment yet.'
-    : `Asks the owner before one transaction spends more than ${above} ${quoted(asset?.symbol ?? '')}.`
+    : `Asks the owner before one transaction spends more than ${above} ${assetWords(asset)}.`
 
 function conditionWords({ hours, rate, otherwise }: SessionCondition): string {
   const end = otherwise === 'require_approval' ? 'otherwise asks the owner' : 'never otherwise'
@@ -53,7 +54,7 @@ function conditionWords({ hours, rate, otherwise }: SessionCondition): string {
   if (rate === undefined) return `Pays parties in the wallet's address book; ${end}.`
   const { executions, amount, asset, withinSeconds } = rate
   return executions === undefined
-    ? `Spends at most ${amount} ${quoted(asset?.symbol ?? '')} within ${withinSeconds} seconds; ${end}.`
+    ? `Spends at most ${amount} ${assetWords(asset)} within ${withinSeconds} seconds; ${end}.`
     : `Makes at most ${executions} transactions within ${withinSeconds} seconds; ${end}.`
 }
 
