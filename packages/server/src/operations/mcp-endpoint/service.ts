@@ -18,7 +18,9 @@ const ANSWER_MS_MAX = 55_000
 /** For one request of `x402_fetch`, which makes up to three. */
 const FETCH_MS_MAX = 10_000
 
-/** How calls without a valid token are limited. */
+/** How calls are limited before their token is looked up: for each address, as at the entrance that accepted ones go through. */
+const CONNECTED_CALLS = { base: '/mcp', limit: 'secret' } as const
+/** How calls without a valid token are limited, as well. */
 const REFUSED_CALLS = { base: '/mcp', limit: 'publishable' } as const
 
 const BEARER = /^Bearer +(\S+)$/i
@@ -167,6 +169,7 @@ export async function answerConnected(deps: Deps, request: PlainRequest): Promis
       {},
       challenge,
     )
+  await limitPage(deps, CONNECTED_CALLS, request.address)
   const token = await sessionTokenFor(deps, appId, accessToken)
   if (token === undefined) {
     await limitPage(deps, REFUSED_CALLS, request.address)
