@@ -1,3 +1,4 @@
+import { make, visible } from './dom.js'
 import { field } from './ui.js'
 import { Refused } from './words.js'
 
@@ -5,11 +6,10 @@ import { Refused } from './words.js'
 /** @typedef {import('../../src/delegation/connect/connect-schema.ts').ConnectAgent} ConnectAgent */
 /** @typedef {ReturnType<typeof field>} Field */
 /** @typedef {ConnectAgent['spend'][number]['asset']} Asset */
-/** @typedef {{ asset: Asset, input: Field, most: string | null, needed: boolean }} SpendField */
+/** @typedef {{ asset: Asset, input: Field, most: string | null, needed: boolean, unlimited: HTMLInputElement | null, elements: Node[] }} SpendField */
 
 const HOUR_SECONDS = 3_600
 const HOURS_MAX = 720
-const HOURS_DEFAULT = 168
 
 const WINDOWS = { lifetime: 'in total', rolling_24h: 'within 24 hours', day_utc: 'per day (UTC)' }
 
@@ -32,8 +32,8 @@ export function spendFields({ policy, holdings }) {
     asset,
     most: amount,
     value: amount ?? '',
-    needed: amount !== null,
-    hint: `${WINDOWS[window]}, issued by ${asset.issuer}.${amount === null ? ' Empty: without a limit.' : ''}`,
+    needed: true,
+    hint: `${WINDOWS[window]}, issued by ${asset.issuer}.`,
   }))
   const owned = (policy === null ? (holdings ?? []) : []).map(({ asset, amount }) => ({
     asset,
@@ -42,17 +42,26 @@ export function spendFields({ policy, holdings }) {
     needed: false,
     hint: `In total, of the ${amount} that you have, issued by ${asset.issuer}. Empty: nothing.`,
   }))
-  return [...asked, ...owned].map(({ asset, most, value, needed, hint }, index) => ({
-    asset,
-    most,
-    needed,
-    input: field({
-      label: `Can spend at most, in ${asset.symbol}`,
+  return [...asked, ...owned].map(({ asset, most, value, needed, hint }, index) => {
+    const symbol = visible(asset.symbol)
+    const input = field({
+      label: `Can spend at most, in ${symbol}`,
       hint,
       attributes: { name: `spend.${index}.amount`, value, inputmode: 'decimal', autocomplete: 'off', maxlength: 40 },
-    }),
-  }))
+    })
+    const unlimited =
+      needed && most === null ? make('input', { type: 'checkbox', name: `spend.${index}.unlimited` }) : null
+    const box = unlimited && make('label', {}, unlimited, ` Without a limit, in ${symbol}`)
+    return { asset, most, needed, input, unlimited, elements: box === null ? [input.element] : [input.element, box] }
+  })
 }
+
+/**
+ * Whether naming recipients does what it says: it is a condition on the argument `receiver`, which a transfer of Token:Holding has.
+ * @param {AgentRequest} asked
+ */
+export const namesRecipients = ({ policy }) =>
+  policy === null || policy.allow.every(({ templateId }) => templateId === 'Token:Holding')
 
 export const recipientsField = () =>
   field({
@@ -63,7 +72,7 @@ export const recipientsField = () =>
   })
 
 /** @param {AgentRequest} asked */
-export const expiryField = ({ expiresInSeconds }) =>
+export const expiryField = ({ proposedSeconds }) =>
   field({
     label: 'Ends after, in hours',
     hint: 'Then it has to ask you again.',
@@ -72,8 +81,7 @@ export const expiryField = ({ expiresInSeconds }) =>
       inputmode: 'decimal',
       autocomplete: 'off',
       maxlength: 10,
-      value:
-        expiresInSeconds === null ? HOURS_DEFAULT : String(Math.round((expiresInSeconds / HOUR_SECONDS) * 1e4) / 1e4),
+      value: String(Math.round((proposedSeconds / HOUR_SECONDS) * 1e4) / 1e4),
     },
   })
 
@@ -81,10 +89,16 @@ export const expiryField = ({ expiresInSeconds }) =>
  * @param {SpendField} one
  * @param {number} index
  */
-function amountOf({ input, most, needed }, index) {
+function amountOf({ input, most, needed, unlimited }, index) {
   const amount = input.input.value.trim()
   const name = `spend.${index}.amount`
   if (amount === '' && !needed) return null
+  if (unlimited?.checked) {
+    if (amount !== '') throw new Refused('Enter an amount, or choose “Without a limit”, but not both.', name)
+    return null
+  }
+  if (amount === '' && unlimited !== null)
+    throw new Refused('Enter an amount, or choose “Without a limit” below.', name)
   if (!AMOUNT.test(amount)) throw new Refused('Enter an amount, for example 10.5.', name)
   if (most !== null && unitsOf(amount) > unitsOf(most))
     throw new Refused(`The agent asked for ${most}: enter that or less.`, name)

@@ -1,6 +1,6 @@
 import { ApiError } from './client.js'
-import { checkedForm, expiryField, recipientsField, spendFields } from './connect-form.js'
-import { make } from './dom.js'
+import { checkedForm, expiryField, namesRecipients, recipientsField, spendFields } from './connect-form.js'
+import { make, visible } from './dom.js'
 import { mayOpen } from './leaving.js'
 import { endSession } from './session.js'
 import { withStepUp } from './step-up.js'
@@ -15,7 +15,7 @@ const REFUSALS = {
   not_found: 'This request is over. Start again in the agent.',
   wallet_frozen: 'Your wallet is frozen, so nothing can be connected to it.',
   approvals_unavailable: 'The agent wants to ask you before some payments. Your wallet cannot do that.',
-  session_limit_reached: 'Too many agents are connected to your wallet. Disconnect one first.',
+  session_limit_reached: 'Too many agents are connected to your wallet. Ask the app’s support to end one first.',
 }
 
 /**
@@ -58,11 +58,18 @@ function showEnd(page, title, words, retry = false) {
 /** @param {string} text */
 const exact = (text) => make('code', { class: 'exact' }, text)
 
+/** @param {AgentRequest} asked */
+function destination({ client, redirect: { kind, name } }) {
+  if (kind === 'device') return ['A program on this device']
+  if (kind === 'app') return ['The app ', exact(name), ' (nobody has checked whose app it is)']
+  return name === client.host ? [exact(name)] : [exact(name), ' (not the address of who asks)']
+}
+
 /**
  * Who asks. Nobody has checked the name: the address is what counts, so it stands beside it.
  * @param {AgentRequest} asked
  */
-const facts = ({ client, redirect, maxUses }) =>
+const facts = (asked) =>
   make(
     'dl',
     { class: 'facts' },
@@ -70,21 +77,33 @@ const facts = ({ client, redirect, maxUses }) =>
     make(
       'dd',
       { dir: 'auto' },
-      make('bdi', {}, client.name ?? 'An agent without a name'),
+      make('bdi', {}, asked.client.name ?? 'An agent without a name'),
       ' (nobody has checked this name)',
     ),
-    make('dd', { dir: 'auto' }, exact(client.id)),
+    make('dd', { dir: 'auto' }, exact(asked.client.id)),
     make('dt', {}, 'Afterwards you go to'),
-    make('dd', { dir: 'auto' }, redirect.loopback ? 'A program on this device' : exact(redirect.host)),
-    maxUses !== null && make('dt', {}, 'Ends after'),
-    maxUses !== null && make('dd', {}, `${maxUses} transactions`),
+    make('dd', { dir: 'auto' }, ...destination(asked)),
+    asked.maxUses !== null && make('dt', {}, 'Ends after'),
+    asked.maxUses !== null && make('dd', {}, `${asked.maxUses} transactions`),
   )
 
 /** @param {AgentRequest} asked */
 const wordsOf = ({ policy, words }) =>
   policy === null
     ? ['Can transfer tokens that you set an amount for, and no others.', 'Sees the tokens in your wallet.']
-    : words.filter(({ rule }) => !rule.startsWith('spend[')).map(({ text }) => text)
+    : words.map(({ text }) => text)
+
+/**
+ * The policy as it is stored, beside its sentences.
+ * @param {NonNullable<AgentRequest['policy']>} policy
+ */
+const exactly = (policy) =>
+  make(
+    'details',
+    { class: 'exactly' },
+    make('summary', {}, 'Exactly what it asks for'),
+    make('pre', { tabindex: '0' }, visible(JSON.stringify(policy, null, 2))),
+  )
 
 /**
  * @param {Page} page
@@ -107,7 +126,9 @@ function showQuestion(page, asked) {
   const form = make(
     'form',
     { class: 'stack' },
-    ...(able ? [...spend.map(({ input }) => input), recipients, expiry].map(({ element }) => element) : []),
+    ...(able ? spend.flatMap(({ elements }) => elements) : []),
+    able && namesRecipients(asked) && recipients.element,
+    able && expiry.element,
     able && yes,
     no,
     place.element,
@@ -126,12 +147,13 @@ function showQuestion(page, asked) {
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `It will act from your wallet in ${page.config.appName} without asking you, within these limits. You can lower them now, and disconnect it at any time.`,
+      `It will act from your wallet in ${page.config.appName} without asking you, within these limits. You can lower them now. To end it sooner, ask the app’s support.`,
     ),
     facts(asked),
     make('h2', {}, 'What it can do'),
     make('ul', { class: 'sentences' }, ...wordsOf(asked).map((text) => make('li', { dir: 'auto' }, text))),
     ...asked.warnings.map(({ message }) => make('p', { class: 'row-more', dir: 'auto' }, message)),
+    asked.policy !== null && exactly(asked.policy),
     form,
   ])
   if (wallet === null)

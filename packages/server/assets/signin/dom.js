@@ -17,6 +17,16 @@ export function make(tag, attributes = {}, ...children) {
   return element
 }
 
+/**
+ * A text of others in which everything can be seen: characters that are invisible, or that turn the text around them, are written as escapes.
+ * @param {string} text
+ */
+export const visible = (text) =>
+  text.replace(
+    /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Variation_Selector}]/gu,
+    (found) => `\\u{${found.codePointAt(0)?.toString(16)}}`,
+  )
+
 let idsMade = 0
 
 /**

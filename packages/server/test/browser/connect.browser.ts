@@ -105,7 +105,8 @@ test(
     const policy = { ...asked?.policy, requireApproval: [{ asset, above: '5' }] }
     await open(all, { authorization_details: JSON.stringify([{ ...asked, policy }]) })
     await page.getByText('Shopping agent (nobody has checked this name)').waitFor()
-    await page.getByText('Asks the owner before one transaction spends more than 5 "USDX".').waitFor()
+    const rule = `Asks the owner before one transaction spends more than 5 "USDX" (issued by ${asset.issuer}).`
+    await page.getByText(rule).waitFor()
     const overflow = 'document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth'
     expect(await page.evaluate(overflow)).toBe(0)
     await ada.look('connect')
@@ -157,6 +158,43 @@ test('an agent that asks for nothing in particular gets what its user enters; ho
   expect(body.authorization_details[0].policy.spend).toEqual([
     { asset: { issuer: scene.ada.issuer, symbol: 'USDX' }, amount: '4' },
   ])
+})
+
+test('an agent gets an amount without a limit only if its user says so, who can see all that it asks for', async () => {
+  const all = await arrived()
+  const { page, scene } = all
+  const [asked] = details(scene)
+  const asset = { issuer: scene.ada.issuer, symbol: 'USDX' }
+  const policy = {
+    ...asked?.policy,
+    deny: [{ templateId: 'Token:Holding', where: [{ path: 'receiver', op: 'eq', value: '\u202eecila' }] }],
+    spend: [{ asset, unlimited: true }],
+  }
+  await open(all, { authorization_details: JSON.stringify([{ type: asked?.type, policy }]) })
+  await page.getByText(`Can spend any amount of "USDX" (issued by ${asset.issuer}).`).waitFor()
+  await page.getByText('(not the address of who asks)').waitFor()
+  await page.getByText('if receiver is "\\u202eecila"').waitFor()
+  expect(await page.getByText('Without it a session lasts').count()).toBe(0)
+  await page.getByText('Exactly what it asks for').click()
+  await page.getByText('"value": "\\u{202e}ecila"').waitFor()
+  await page.getByRole('button', { name: 'Connect' }).click()
+  await page.getByText('Enter an amount, or choose “Without a limit” below.').waitFor()
+  await page.getByLabel('Without a limit, in USDX').check()
+  const answer = await answered(all, () => page.getByRole('button', { name: 'Connect' }).click())
+  const { body } = await token(scene, exchangeOf(scene, answer.get('code') ?? ''))
+  expect(body.authorization_details[0].policy.spend).toEqual(policy.spend)
+})
+
+test('of the address of an app its scheme is shown, and recipients are asked for only where they count', async () => {
+  const redirect_uri = 'com.evil.app://claude.ai/cb'
+  const all = await arrived({ redirect_uris: [redirect_uri] })
+  const { page, scene } = all
+  const [asked] = details(scene)
+  const policy = { ...asked?.policy, allow: [...(asked?.policy.allow ?? []), { templateId: 'Note:Note' }] }
+  await open(all, { redirect_uri, authorization_details: JSON.stringify([{ ...asked, policy }]) })
+  await page.getByText('The app com.evil.app (nobody has checked whose app it is)').waitFor()
+  expect(await page.getByText('claude.ai').count()).toBe(0)
+  expect(await page.getByLabel('Only to these parties').count()).toBe(0)
 })
 
 test('a user refuses, and the agent is told; the request is over then', async () => {

@@ -5,7 +5,8 @@ import { limitPage } from '../../platform/http/rate-limits/limits.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import { createChallenge } from '../../platform/security/challenges.ts'
 import { connectableApp, OAUTH_CALLS } from './place.ts'
-import { readRequest } from './request.ts'
+import { newLinkSecret, referenceOf } from './reference.ts'
+import { readRequest, type StoredConnection } from './request.ts'
 
 /** How long somebody may take to sign in, or up, and to decide. */
 const REQUEST_MS = 30 * 60_000
@@ -23,15 +24,16 @@ export async function authorize(deps: Deps, request: PlainRequest): Promise<Plai
   const asked = await readRequest(deps, found, request.queryText)
   if ('problem' in asked) return refusal(400, TITLE, asked.problem)
   const { tenantId, appId } = found
+  const { secret, secretHash } = newLinkSecret()
   const { id } = await createChallenge(deps.db, deps.now(), {
     tenantId,
     appId,
     kind: 'agent_request',
     userId: null,
-    data: asked,
+    data: { ...asked, secretHash } satisfies StoredConnection,
     forMs: REQUEST_MS,
   })
-  const location = `${publicUrl(deps.config)}/signin?app=${appId}&connect=${id}`
+  const location = `${publicUrl(deps.config)}/signin?app=${appId}&connect=${referenceOf(id, secret)}`
   const headers = { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
   return { status: 302, contentType: 'text/plain; charset=utf-8', headers, body: '' }
 }

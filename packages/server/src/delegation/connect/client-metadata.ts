@@ -7,6 +7,10 @@ const TIMEOUT_MS = 5_000
 const BYTES_MAX = 16 * 1024
 const ID_CHARS_MAX = 500
 const NAME_CHARS_MAX = 80
+/** So that the name of a session has room for it. */
+const HOST_CHARS_MAX = 100
+/** RFC 8259, and the suffix of RFC 6839, section 3.1. */
+const JSON_TYPE = /^application\/([a-z0-9!#$&^_.-]+\+)?json *(;|$)/i
 const REDIRECTS_MAX = 50
 /** How long a document is used without asking again, and how long a failure is. */
 const KEEP_MS = 10 * 60_000
@@ -32,6 +36,7 @@ function clientIdProblem(clientId: string, development: boolean): string | null 
   const url = URL.parse(clientId)
   if (url === null || clientId.length > ID_CHARS_MAX) return 'it is not the https: address of a metadata document'
   if (hostUrlProblem(url, development) !== null) return 'it is not the https: address of a metadata document'
+  if (url.host.length > HOST_CHARS_MAX) return `its host has more than ${HOST_CHARS_MAX} characters`
   if (clientId.includes('#') || clientId.includes('?')) return 'it has a fragment or a query'
   if (url.pathname === '/' || url.href !== clientId) return 'it has no path, or is not written as browsers write it'
   return null
@@ -65,7 +70,7 @@ function readMetadata(clientId: string, value: unknown): Found {
   return { client: { clientId, name: nameOf(name), redirectUris } }
 }
 
-async function fetchMetadata({ egress }: Pick<Deps, 'egress'>, clientId: string): Promise<Found> {
+async function fetchMetadata({ egress, log }: Pick<Deps, 'egress' | 'log'>, clientId: string): Promise<Found> {
   const answered = await egress.get({
     url: clientId,
     headers: { accept: 'application/json' },
@@ -75,7 +80,14 @@ async function fetchMetadata({ egress }: Pick<Deps, 'egress'>, clientId: string)
     // Anybody can name an address, so what an operator opened for tenants stays closed.
     publicOnly: true,
   })
-  if (!answered.ok) return { problem: `the document could not be read: ${answered.error ?? 'failed'}` }
+  if (!answered.ok) {
+    log.info({ clientId, error: answered.error }, "the metadata of an agent's client could not be read")
+    // Anybody can name an address: what names resolve to, and what is listening where, is told to nobody.
+    const how = answered.statusCode === null ? '' : `: it was answered with ${answered.statusCode}`
+    return { problem: `the document could not be read${how}` }
+  }
+  if (!JSON_TYPE.test(answered.answerHeaders?.['content-type'] ?? ''))
+    return { problem: 'the document is not served as JSON (application/json, or a type that ends with +json)' }
   if (answered.answer === undefined || answered.answer.length > BYTES_MAX)
     return { problem: `the document has more than ${BYTES_MAX} bytes` }
   try {
@@ -89,7 +101,7 @@ async function fetchMetadata({ egress }: Pick<Deps, 'egress'>, clientId: string)
 const byProcess = new WeakMap<Egress, LRUCache<string, Promise<Found>>>()
 
 /** A client by the address of its metadata: what it says of itself, or why it cannot connect. Call it outside a transaction. */
-export async function findClient(deps: Pick<Deps, 'egress' | 'config'>, clientId: string): Promise<Found> {
+export async function findClient(deps: Pick<Deps, 'egress' | 'config' | 'log'>, clientId: string): Promise<Found> {
   const problem = clientIdProblem(clientId, deps.config.env === 'development')
   if (problem !== null) return { problem }
   let known = byProcess.get(deps.egress)

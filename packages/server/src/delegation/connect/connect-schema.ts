@@ -35,8 +35,8 @@ export const AgentRequest = z
   .object({
     id: z.string(),
     client: z.object({ id: z.string(), name: z.string().nullable(), host: z.string() }),
-    /** Where the answer goes; `loopback` if to a program on the user's own device. */
-    redirect: z.object({ host: z.string(), loopback: z.boolean() }),
+    /** Where the answer goes: to a host, to the app of a scheme, or to a program on the user's own device. */
+    redirect: z.object({ kind: z.enum(['website', 'app', 'device']), name: z.string() }),
     wallet: z
       .object({
         partyId: z.string(),
@@ -49,6 +49,8 @@ export const AgentRequest = z
     words: RehearsedPolicy.shape.words,
     warnings: RehearsedPolicy.shape.warnings,
     expiresInSeconds: z.int().nullable(),
+    /** What the page proposes: what was asked for, or a week. */
+    proposedSeconds: z.int(),
     maxUses: z.int().nullable(),
     /** Without a policy: what the wallet holds. Null if the ledger cannot say. */
     holdings: z.array(z.object({ asset: Asset, amount: z.string() })).nullable(),

@@ -92,7 +92,7 @@ describe('a user', () => {
     const { sessionId, access } = tokensOf(got)
     const session = expectStatus(await all.tenant.get(`/delegated-sessions/${sessionId}`), 200)
     expect(session).toMatchObject({
-      name: `Shopping agent (${new URL(all.clientId).host})`,
+      name: `${new URL(all.clientId).host} (Shopping agent)`,
       status: 'active',
       serverExecute: false,
       policy: details(all)[0]?.policy,
@@ -110,13 +110,41 @@ describe('a user', () => {
     const asked = expectStatus(await page(all, 'GET', await request(all)), 200)
     expect(asked).toMatchObject({
       client: { id: all.clientId, name: 'Shopping agent', host: new URL(all.clientId).host },
-      redirect: { host: 'agent.example.com', loopback: false },
+      redirect: { kind: 'website', name: 'agent.example.com' },
       wallet: { partyId: all.ada.party, frozen: false },
       expiresInSeconds: 86_400,
     })
     expect(asked.words.map(({ text }: { text: string }) => text)).toContain(
-      'Can spend at most 10 "USDX" in the whole session.',
+      `Can spend at most 10 "USDX" (issued by ${all.ada.issuer}) in the whole session.`,
     )
+  })
+
+  test('sees which app they are sent to, and not what its address calls itself', async () => {
+    const all = await scene()
+    const redirect_uri = 'com.evil.app://claude.ai/cb'
+    const clientId = clients.publish({ redirect_uris: [redirect_uri, 'http://127.0.0.1/cb'] })
+    const shown = async (uri: string) =>
+      expectStatus(await page(all, 'GET', await request(all, { client_id: clientId, redirect_uri: uri })), 200).redirect
+    expect(await shown(redirect_uri)).toEqual({ kind: 'app', name: 'com.evil.app' })
+    expect(await shown('http://127.0.0.1:5051/cb')).toEqual({ kind: 'device', name: '127.0.0.1' })
+  })
+
+  test('is not warned of a time that the page proposes itself', async () => {
+    const all = await scene()
+    const asked = JSON.stringify(details(all, '0', { expiresInSeconds: undefined }))
+    const id = await request(all, { authorization_details: asked })
+    const { warnings, expiresInSeconds, proposedSeconds } = expectStatus(await page(all, 'GET', id), 200)
+    expect([expiresInSeconds, proposedSeconds]).toEqual([null, 7 * 86_400])
+    expect(warnings.map(({ code }: { code: string }) => code)).toEqual(['cap_zero'])
+  })
+
+  test('finds the agent by the host of its client, however long its name is', async () => {
+    const all = await scene()
+    const clientId = clients.publish({ client_name: '🛒'.repeat(200) })
+    const named = { ...all, clientId }
+    const { sessionId } = await connected(named)
+    const { name } = expectStatus(await all.tenant.get(`/delegated-sessions/${sessionId}`), 200)
+    expect(name).toBe(`${new URL(clientId).host} (${'🛒'.repeat(80)})`)
   })
 
   test('gives amounts of what they hold to an agent that asks for nothing in particular', async () => {
@@ -231,6 +259,18 @@ describe('a user', () => {
     // There is no such endpoint for keys.
     expectError(await all.tenant.get(`/agent-requests/${id}`), 404, 'not_found')
     expectStatus(await page(all, 'GET', id), 200)
+  })
+
+  test('who does not have the whole link meets a request as if there were none, and uses nothing up', async () => {
+    const all = await scene()
+    const reference = await request(all)
+    const [id = '', secret = ''] = reference.split('.')
+    for (const wrong of [id, `${id}.`, `${id}.${secret.slice(1)}`, `${id}.${randomBytes(16).toString('base64url')}`]) {
+      expectError(await page(all, 'GET', wrong), 404, 'not_found')
+      expectError(await page(all, 'POST', `${wrong}/refuse`), 404, 'not_found')
+      expectError(await page(all, 'POST', `${wrong}/connect`, allowed(all)), 404, 'not_found')
+    }
+    expectStatus(await page(all, 'POST', `${reference}/connect`, allowed(all)), 200)
   })
 
   test('without a wallet, or with a frozen one, connects nothing', async () => {
@@ -434,6 +474,16 @@ describe('tokens', () => {
     await all.tenant.patch(`/apps/${all.tenant.appId}`, { agents: { connect: false } })
     expect(grantError(await token(all, refreshOf(all, refresh)))).toEqual(INVALID)
     expect((await authorize(all)).status).toBe(404)
+  })
+
+  test('are deleted with their user', async () => {
+    const all = await scene()
+    await connected(all)
+    const count = async () =>
+      (await service.sql('select from agent_tokens where tenant_id = $1', [all.tenant.tenantId])).length
+    expect(await count()).toBe(3)
+    expectStatus(await all.tenant.delete(`/users/${all.ada.userId}`), 200)
+    expect(await count()).toBe(0)
   })
 
   test('whose row was changed are refused', async () => {

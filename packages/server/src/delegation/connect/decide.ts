@@ -12,23 +12,31 @@ import { wordsOf } from '../rehearse/words.ts'
 import type { AgentAnswer, AgentRequest, ConnectAgent } from './connect-schema.ts'
 import { narrowed } from './narrow.ts'
 import { authorizationServerOf, connectableApp } from './place.ts'
-import { answeredAt, isLoopbackRedirect } from './redirect.ts'
-import type { AskedConnection } from './request.ts'
+import { answeredAt, destinationOf } from './redirect.ts'
+import { opensLink, readReference } from './reference.ts'
+import type { AskedConnection, StoredConnection } from './request.ts'
 import { createCode } from './tokens.ts'
 
 /** Holdings that are looked at to say what a wallet holds. */
 const HOLDINGS_MAX = 200
 const SESSION_NAME_CHARS_MAX = 200
+/** What the page proposes where the client names no time. */
+const PROPOSED_SECONDS = 7 * 86_400
 
-type Asked = Challenge<AskedConnection>
+type Asked = Challenge<StoredConnection>
 
-const which = ({ caller, user }: UserCall, id: string) =>
-  ({ tenantId: caller.tenantId, appId: user.appId, kind: 'agent_request', id: pathId('chl', id) }) as const
+const which = ({ caller, user }: UserCall, reference: string) =>
+  ({
+    tenantId: caller.tenantId,
+    appId: user.appId,
+    kind: 'agent_request',
+    id: readReference(reference).id,
+  }) as const
 
-/** @throws not_found, also once it is decided or too old, and where the app connects no agents any more */
-function undecided(asked: Asked | undefined): AskedConnection {
+/** @throws not_found, also once it is decided or too old, and for a link with another secret */
+function undecided(asked: Asked | undefined, reference: string): AskedConnection {
   const { over, data } = existing(asked)
-  if (over) throw fail('not_found')
+  if (over || !opensLink(readReference(reference).secret, data.secretHash)) throw fail('not_found')
   return data
 }
 
@@ -68,31 +76,33 @@ const walletOf = ({ party_id: partyId, frozen_at: frozenAt, custody }: WalletRow
 /** What a client asks the current user for. @throws not_found */
 export async function getAgentRequest(deps: Deps, call: UserCall, id: string): Promise<AgentRequest> {
   await requireConnectable(deps, call)
-  const asked = undecided(await findChallenge<AskedConnection>(deps.db, deps.now(), which(call, id)))
+  const asked = undecided(await findChallenge<StoredConnection>(deps.db, deps.now(), which(call, id)), id)
   const { clientId, clientName, redirectUri, details } = asked
   const wallet = await findWalletOf(deps.db, call.caller.tenantId, call.user.id)
   const policy = details?.policy ?? null
+  const proposedSeconds = details?.expiresInSeconds ?? PROPOSED_SECONDS
   return {
     id,
     client: { id: clientId, name: clientName, host: new URL(clientId).host },
-    redirect: {
-      host: new URL(redirectUri).host || new URL(redirectUri).protocol,
-      loopback: isLoopbackRedirect(redirectUri),
-    },
+    redirect: destinationOf(redirectUri),
     wallet: wallet === undefined ? null : walletOf(wallet),
     policy: policy === null ? null : normalized(policy),
     words: policy === null ? [] : wordsOf(policy),
-    warnings: policy === null ? [] : warningsOf(policy, deps.now(), details?.expiresInSeconds),
+    warnings: policy === null ? [] : warningsOf(policy, deps.now(), proposedSeconds),
     expiresInSeconds: details?.expiresInSeconds ?? null,
+    proposedSeconds,
     maxUses: details?.maxUses ?? null,
     holdings: policy !== null || wallet === undefined ? null : await holdingsOf(deps, wallet),
   }
 }
 
-/** How the session is called where sessions are: what the client says it is, and who says so. */
+/** How the session is called where sessions are: who says what it is, whole, and then what they say. */
 function sessionNameOf({ clientId, clientName }: AskedConnection): string {
   const { host } = new URL(clientId)
-  return (clientName === null ? host : `${clientName} (${host})`).slice(0, SESSION_NAME_CHARS_MAX)
+  if (clientName === null) return host
+  const room = SESSION_NAME_CHARS_MAX - `${host} ()`.length
+  // Not half of a character of two code units.
+  return `${host} (${clientName.slice(0, room).replace(/[\ud800-\udbff]$/, '')})`
 }
 
 /** @throws validation_failed */
@@ -119,7 +129,7 @@ const answerOf = (deps: Deps, call: UserCall, asked: AskedConnection, answer: Re
 export async function connectAgent(deps: Deps, call: UserCall, id: string, input: ConnectAgent): Promise<AgentAnswer> {
   await requireConnectable(deps, call)
   return deps.db.tx(async (tx) => {
-    const asked = undecided(await takeChallenge<AskedConnection>(tx, deps.now(), which(call, id)))
+    const asked = undecided(await takeChallenge<StoredConnection>(tx, deps.now(), which(call, id)), id)
     const { details } = asked
     const { token, id: sessionId } = await createDelegatedSession({ ...deps, db: tx }, call, {
       name: sessionNameOf(asked),
@@ -141,6 +151,9 @@ export async function connectAgent(deps: Deps, call: UserCall, id: string, input
 
 /** Refuses what a client asks for, and tells it so. @throws not_found */
 export async function refuseAgent(deps: Deps, call: UserCall, id: string): Promise<AgentAnswer> {
-  const asked = undecided(await takeChallenge<AskedConnection>(deps.db, deps.now(), which(call, id)))
+  // A wrong secret uses nothing up.
+  const asked = await deps.db.tx(async (tx) =>
+    undecided(await takeChallenge<StoredConnection>(tx, deps.now(), which(call, id)), id),
+  )
   return answerOf(deps, call, asked, { error: 'access_denied' })
 }

@@ -6,7 +6,14 @@ const URL_CHARS_MAX = 2_048
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?(?=[/?]|$)/
 
 /** Whether a redirect leads to a program on the user's own device. */
-export const isLoopbackRedirect = (uri: string): boolean => LOOPBACK.test(uri)
+const isLoopbackRedirect = (uri: string): boolean => LOOPBACK.test(uri)
+
+/** Where a redirect leads, as its user reads it. Of an app's address only the scheme says which app it opens. */
+export function destinationOf(uri: string): { kind: 'website' | 'app' | 'device'; name: string } {
+  const { protocol, host, hostname } = new URL(uri)
+  if (isLoopbackRedirect(uri)) return { kind: 'device', name: hostname }
+  return protocol === 'https:' ? { kind: 'website', name: host } : { kind: 'app', name: protocol.slice(0, -1) }
+}
 
 /**
  * Why nobody may be sent to a redirect URI, or null: it is neither `https:` nor a private-use scheme in reverse-domain form (RFC

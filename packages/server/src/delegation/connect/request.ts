@@ -10,6 +10,8 @@ import { type Connectable, DETAILS_TYPE, resourceOf } from './place.ts'
 import { namesRedirect, redirectProblem } from './redirect.ts'
 
 const STATE_CHARS_MAX = 2_000
+/** RFC 6749, appendix A.5. */
+const STATE = /^[\x20-\x7e]*$/
 /** The base64url of a SHA-256 (RFC 7636, section 4.2). */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 
@@ -22,6 +24,11 @@ export interface AskedConnection {
   codeChallenge: string
   /** Null if the client asked for nothing in particular. */
   details: AgentDetails[number] | null
+}
+
+/** With what is stored of the secret in its link. */
+export interface StoredConnection extends AskedConnection {
+  secretHash: string
 }
 
 /** What a request cannot be answered for, in words for the person in front of the page. */
@@ -59,7 +66,9 @@ function formProblem(deps: Deps, appId: string, given: ReadonlyMap<string, strin
     return 'code_challenge is required, with code_challenge_method=S256 (PKCE, RFC 7636).'
   if (given.get('resource') !== resourceOf(deps, appId))
     return `resource must be ${resourceOf(deps, appId)} (RFC 8707).`
-  if ((given.get('state') ?? '').length > STATE_CHARS_MAX) return `state has more than ${STATE_CHARS_MAX} characters.`
+  const state = given.get('state') ?? ''
+  if (state.length > STATE_CHARS_MAX) return `state has more than ${STATE_CHARS_MAX} characters.`
+  if (!STATE.test(state)) return 'state has characters that are not printable ASCII (RFC 6749, appendix A.5).'
   return null
 }
 
@@ -73,7 +82,7 @@ export async function readRequest(
   queryText: string,
 ): Promise<AskedConnection | Problem> {
   const given = readParameters(queryText)
-  if ('repeated' in given) return { problem: `The parameter ${given.repeated} is given twice.` }
+  if ('problem' in given) return given
   const form = formProblem(deps, appId, given)
   if (form !== null) return { problem: form }
   const details = readDetails(given.get('authorization_details'))

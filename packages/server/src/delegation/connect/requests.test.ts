@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { call, type Service, startService } from '../../../test/harness/harness.ts'
 import { expectStatus } from '../delegated.fixture.ts'
@@ -53,6 +54,9 @@ describe('a request is refused on a page of our own, without a redirect,', () =>
     ['to a redirect that the client does not name', { redirect_uri: 'https://agent.example.com/' }, /redirect_uri/],
     ['to one that looks like loopback', { redirect_uri: 'http://localhost:1@evil.example/' }, /redirect_uri/],
     ['with a huge state', { state: 'x'.repeat(2_001) }, /state/],
+    ['with a state that has characters outside of ASCII', { state: 'é' }, /state/],
+    ['with a NUL', { state: '\0' }, /NUL/],
+    ['with a NUL in a parameter that means nothing', { whatever: 'a\0' }, /NUL/],
     ['with a signed request object', { request: 'x' }, /request/],
     ['with an answer in a fragment', { response_mode: 'fragment' }, /response_mode/],
     ['with details that are no JSON', { authorization_details: '{' }, /authorization_details/],
@@ -81,6 +85,11 @@ describe('a request is refused on a page of our own, without a redirect,', () =>
   })
 })
 
+const sent =
+  (type: string, body: string): RequestListener =>
+  (_, response) =>
+    response.writeHead(200, { 'content-type': type }).end(body)
+
 describe("a client's metadata", () => {
   const refused: [string, () => string, RegExp][] = [
     ['names another client', () => clients.publish({ client_id: 'https://other.example.com/c' }), /another client_id/],
@@ -93,8 +102,9 @@ describe("a client's metadata", () => {
     ['has redirects that are no texts', () => clients.publish({ redirect_uris: [{}] }), /not text/],
     ['asks for a secret', () => clients.publish({ token_endpoint_auth_method: 'client_secret_basic' }), /secret/],
     ['is huge', () => clients.publish({ padding: 'x'.repeat(20_000) }), /bytes/],
-    ['is not JSON', () => clients.answer((_, response) => response.end('<html>')), /not JSON/],
-    ['is no object', () => clients.answer((_, response) => response.end('null')), /JSON object/],
+    ['is not JSON', () => clients.answer(sent('application/json', '<html>')), /not JSON/],
+    ['is no object', () => clients.answer(sent('application/cid+json; charset=utf-8', 'null')), /JSON object/],
+    ['is another kind of file', () => clients.answer(sent('text/html', 'null')), /not served as JSON/],
     [
       'is behind a redirect',
       () => clients.answer((_, response) => response.writeHead(302, { location: all.clientId }).end()),
@@ -116,6 +126,23 @@ describe("a client's metadata", () => {
     'https://169.254.169.254/latest/meta-data',
     'https://10.0.0.1/client.json',
   ])('is not looked for at %s', (clientId) => expectRefused({ client_id: clientId }, /client_id/))
+
+  test('that cannot be read says nothing of what is at its address', async () => {
+    const page = async (client_id: string) => {
+      const { status, text } = await authorize(all, { client_id })
+      expect(status).toBe(400)
+      return text.slice(text.indexOf('client_id'), text.indexOf('could not be read') + 30)
+    }
+    const broken = clients.answer((_, response) => response.destroy())
+    const texts = await Promise.all(
+      ['https://127.0.0.1:1/c', 'https://10.0.0.1/c', 'https://nobody.invalid/c', broken].map(page),
+    )
+    expect(new Set(texts).size).toBe(1)
+    expect(service.logs()).toContain(broken)
+  })
+
+  test('is not looked for at a host that is too long to be shown whole', () =>
+    expectRefused({ client_id: `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example.com/c` }, /host has more than 100/))
 
   test('is read once for a while, however many ask at once', async () => {
     const clientId = clients.publish()
@@ -183,4 +210,23 @@ describe('the token endpoint', () => {
     for (const refresh_token of ['dst_x', all.ada.person.refreshToken, `agc_${'x'.repeat(49)}`])
       expect((await token(all, { ...given, refresh_token })).body.error).toBe('invalid_grant')
   })
+})
+
+test('calls to the /mcp of an app are limited before their token is looked up', async () => {
+  const limited = await startService({
+    HALFKEY_ROLE: 'api',
+    HALFKEY_RATE_LIMITS: 'on',
+    HALFKEY_RATE_LIMIT_SECRET: '1/5',
+  })
+  try {
+    const statuses: number[] = []
+    for (let n = 0; n < 8; n += 1) {
+      const headers = { authorization: `Bearer aga_${'x'.repeat(49)}` }
+      const path = '/mcp/app_01jb2m7x9kq4t8v6w0r3s5y1zb'
+      statuses.push((await call(limited.url, 'POST', path, { body: {}, headers })).status)
+    }
+    expect([statuses[0], statuses.at(-1)]).toEqual([401, 429])
+  } finally {
+    await limited.stop()
+  }
 })

@@ -42,7 +42,7 @@ async function answer(deps: Deps, request: PlainRequest): Promise<Granted | Refu
   if (type?.trim().toLowerCase() !== 'application/x-www-form-urlencoded' || body.length > BODY_BYTES_MAX)
     return refused('invalid_request', 'The body must be application/x-www-form-urlencoded, of at most 16 KiB.')
   const given = readParameters(body.toString())
-  if ('repeated' in given) return refused('invalid_request', `The parameter ${given.repeated} is given twice.`)
+  if ('problem' in given) return refused('invalid_request', given.problem)
   const exchange = Object.hasOwn(GRANTS, given.get('grant_type') ?? '')
     ? GRANTS[given.get('grant_type') ?? '']
     : undefined

@@ -110,6 +110,9 @@ async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id
 /** What the page is for: a link to `/approve` names an approval, `/wallet` is the user's wallet, `/signin` may name a redirect. */
 type Purpose = Partial<Pick<SignInPageConfig, 'redirect' | 'approval' | 'connect' | 'wallet'>>
 
+/** The id of a request and the secret of its link. */
+const AGENT_REQUEST = /^chl_[0-9a-z]{26}\.[\w-]{22}$/
+
 const NO_PURPOSE = { redirect: null, approval: null, connect: null, wallet: false }
 
 /** The page of an app, or an error page for an invalid link. `read` returns a message that says what is wrong with the link. */
@@ -158,7 +161,7 @@ async function hostedPage(
 export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
   return hostedPage(deps, request, (app, query) => {
     const connect = query.get('connect')
-    if (connect !== null) return isId('chl', connect) ? { connect } : 'connect is not the id of a request.'
+    if (connect !== null) return AGENT_REQUEST.test(connect) ? { connect } : 'connect is not the link of a request.'
     const redirect = redirectOf(app, query)
     return typeof redirect === 'string' ? redirect : { redirect }
   })

@@ -186,7 +186,7 @@ export const EVENT_CATALOGUE = {
     data: {
       ...delegatedData,
       clientId: 'https://agent.example.com/client.json',
-      name: 'Shopping agent (agent.example.com)',
+      name: 'agent.example.com (Shopping agent)',
     },
   },
   'approval.requested': {
