@@ -32,7 +32,7 @@ describe('the package', () => {
   })
 
   test('does not write to the console, except the errors of handlers without a framework', () => {
-    const handlers = ['fetch.ts', 'x402/handlers.ts']
+    const handlers = ['fetch.ts', 'x402/seller.ts']
     for (const name of sources.filter((each) => !handlers.includes(each)))
       expect(code(name), name).not.toMatch(/\bconsole\b/)
     for (const name of handlers) expect(code(name).match(/\bconsole\b/g), name).toHaveLength(1)

@@ -14,7 +14,7 @@ const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   ['the client', "export { createClient } from '@halfkey/sdk'", 7.3 * KB],
   ['verifyWebhook', "export { verifyWebhook } from '@halfkey/sdk'", 1.8 * KB],
   ['the fetch handler', "export { webhookHandler } from '@halfkey/sdk/fetch'", 2.6 * KB],
-  ['both sides of x402', "export { createPayer, paywall } from '@halfkey/sdk/x402'", 5 * KB],
+  ['both sides of x402', "export { createPayer, paywall } from '@halfkey/sdk/x402'", 5.4 * KB],
   [
     'the client of pages, with passkeys',
     "export { createBrowserClient, createPasskey, signIn } from '@halfkey/sdk/browser'",

@@ -190,6 +190,31 @@ describe('a payer', () => {
     expect([await earned(), sold()]).toEqual(['0.45', 1])
   })
 
+  test('names the nonce of each call, with which a repeat in the same session pays nothing more', async () => {
+    const { payer, origin, earned } = await openShop()
+    const buy = await payer()
+    const first = await buy(`${origin}/a`)
+    expect(await buy(`${origin}/a`, { nonce: first.nonce })).toMatchObject({
+      nonce: first.nonce,
+      payment: { repeated: true },
+    })
+    for (const failing of [await payer({ maxAmount: '0.1' }), await payer({}, '0.2')])
+      expect(await failing(`${origin}/b`).catch((error: object) => error)).toMatchObject({
+        nonce: expect.stringMatching(/^[0-9a-f]{64}$/),
+      })
+    expect(await earned()).toBe('0.25')
+  })
+
+  test('reaches http: on loopback only', async () => {
+    const { payer } = await openShop()
+    const asked: string[] = []
+    const buy = await payer({ fetch: async (url) => new Response(String(asked.push(url))) })
+    for (const url of ['http://seller.example/a', 'http://127.0.0.1.evil.example/', 'http://10.0.0.1/'])
+      expect(await problem(buy(url))).toBe('x402_unreachable')
+    expect((await buy('https://seller.example/a')).answer?.status).toBe(200)
+    expect(asked).toEqual(['https://seller.example/a'])
+  })
+
   test('does not pay a 402 that asks again after the payment', async () => {
     const { payer, origin, handler, serve, transactions } = await openShop()
     serve(served((request) => handler(new Request(request.url, { method: request.method }))))
@@ -389,12 +414,20 @@ describe('a seller', () => {
       '*',
       '/a b',
       '/é',
+      '/%67old',
+      '/%7Eada',
+      '/gold%2Ftin',
+      '/gold%2ftin',
+      '/gold%5ctin',
+      '/gold%5Ftin',
     ]
     for (const target of targets) {
       const charged = await charge({ method: 'GET', target, payment: null })
       const resource = charged.paid ? '' : charged.status === 402 ? target : 'refused'
       expect([target, resource]).toEqual([target, target === '//evil.example/' ? target : 'refused'])
     }
+    const plain = await charge({ method: 'GET', target: '/caf%C3%A9?to=%2Fa%5Cb%41', payment: null })
+    expect(plain).toMatchObject({ status: 402 })
   })
 
   test('takes its origin from its options and not from the Host header', async () => {
@@ -414,18 +447,78 @@ describe('a seller', () => {
     expect(sold()).toBe(0)
   })
 
-  test('gives nothing out while the facilitator refuses its key, or does not answer', async () => {
+  test('asks for no settlement of what could not be settled', async () => {
+    const calls: string[] = []
+    const { options, origin, serve, payer } = await openShop()
+    const { x402: real } = server
+    const facilitator: PaywallOptions['facilitator'] = {
+      supported: () => real.supported(),
+      verify: (body) => {
+        calls.push('verify')
+        return real.verify(body)
+      },
+      settle: (body) => {
+        calls.push('settle')
+        return real.settle(body)
+      },
+    }
+    const handler = paywall({ ...options, facilitator }, () => new Response('gold'))
+    serve(served(handler))
+    const asked = await fetch(`${origin}/a`)
+    const { accepts } = decodeHeader(asked.headers.get('payment-required') ?? '') as unknown as PaymentRequired
+    const [accepted] = accepts
+    expect(accepted?.maxTimeoutSeconds).toBe(3_600)
+    const payload = { payer: options.payTo, delegatedSessionId: `dse_${'0'.repeat(26)}`, nonce: newNonce() }
+    const show = async (change: object) => {
+      const payment = { x402Version: 2, accepted: { ...accepted, ...change }, payload }
+      const headers = { 'payment-signature': btoa(JSON.stringify(payment)) }
+      const answer = await fetch(`${origin}/a`, { headers })
+      const receipt = decodeHeader(answer.headers.get('payment-response') ?? '')
+      return [answer.status, receipt?.errorReason]
+    }
+    expect(await show({ amount: '1' })).toEqual([402, 'requirements_mismatch'])
+    expect(await show({ more: 1 })).toEqual([402, 'requirements_mismatch'])
+    expect(calls).toEqual([])
+    expect(await show({})).toEqual([402, 'payment_not_found'])
+    expect(calls).toEqual(['verify'])
+    expect((await (await payer())(`${origin}/a`)).answer?.status).toBe(200)
+    expect(calls).toEqual(['verify', 'verify', 'settle'])
+  })
+
+  test('gives nothing out while the facilitator refuses its key, and asks to come again while it does not answer', async () => {
     const { options } = await newShop('https://api.example.com')
     const key = await tenant.newKey({ scopes: ['users:read'] })
     const poor = createClient({ baseUrl: service.url, apiKey: key })
     const away = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: key, maxRetries: 0 })
     const told: unknown[] = []
-    for (const { x402: facilitator } of [poor, away]) {
-      const onError = (error: unknown) => told.push((error as HalfkeyError).code)
+    const onError = (error: unknown) => told.push((error as HalfkeyError).code)
+    for (const [{ x402: facilitator }, status] of [
+      [poor, 500],
+      [away, 503],
+    ] as const) {
       const handler = paywall({ ...options, facilitator, onError }, () => new Response('gold'))
-      expect((await handler(new Request('https://api.example.com/a'))).status).toBe(500)
+      expect((await handler(new Request('https://api.example.com/a'))).status).toBe(status)
     }
     expect(told).toEqual(['insufficient_scope', 'network_error'])
+  })
+
+  test('serves a payment later that came while the facilitator did not answer', async () => {
+    const { options, origin, serve, payer, earned } = await openShop()
+    const away = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: tenant.key, maxRetries: 0 }).x402
+    const { x402: real } = server
+    let isAway = true
+    const facilitator: PaywallOptions['facilitator'] = {
+      supported: () => real.supported(),
+      verify: (body) => (isAway ? away : real).verify(body),
+      settle: (body) => real.settle(body),
+    }
+    serve(served(paywall({ ...options, facilitator, onError: () => undefined }, () => new Response('gold'))))
+    const buy = await payer()
+    const { answer, payment, nonce } = await buy(`${origin}/a`)
+    expect([answer?.status, payment?.paid, Number(answer?.headers.get('retry-after'))]).toEqual([503, true, 5])
+    isAway = false
+    const again = await buy(`${origin}/a`, { nonce })
+    expect([text(again.answer), again.payment?.repeated, await earned()]).toEqual(['gold', true, '0.25'])
   })
 
   test.each([

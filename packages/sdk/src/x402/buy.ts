@@ -66,9 +66,11 @@ function receiptIn({ headers }: WebAnswer): SellersWord | null {
 
 /** What came of it. */
 export interface Bought<P extends Paid> {
+  /** With which it can be repeated in the same session without paying again. Nobody else may see it. */
+  nonce: string
   /** Where the answer came from: after a redirect, another address than the requested one. */
   url: string
-  /** Null if there was none after the payment: repeat it with the same nonce. */
+  /** Null if there was none after the payment: repeat it with the same nonce, in the same session. */
   answer: WebAnswer | null
   /** Null if nothing was asked for. */
   terms: Terms | null
@@ -122,7 +124,8 @@ export async function buy<P extends Paid>(purchase: Purchase<P>): Promise<Bought
   const base = checkedNonce(purchase.nonce)
   const { url, headers, answer } = await ask(web, request)
   const { method, body } = request
-  if (answer.status !== 402) return { url, answer, terms: null, commandId: null, payment: null, receipt: null }
+  if (answer.status !== 402)
+    return { nonce: base, url, answer, terms: null, commandId: null, payment: null, receipt: null }
   // Where a redirect leads is up to the seller: a repeat could lead elsewhere each time, and be another purchase each time.
   if (url !== request.url)
     throw new X402Error('x402_redirected', 'A redirect led to another address, which asks for a payment.', url)
@@ -130,7 +133,8 @@ export async function buy<P extends Paid>(purchase: Purchase<P>): Promise<Bought
   const nonce = await shownNonce(base, method, url)
   const commandId = await commandIdOf(method, url, nonce)
   const payment = await purchase.pay(terms, commandId)
-  if (!payment.paid) return { url, answer, terms, commandId, payment, receipt: null }
+  const done = { nonce: base, url, terms, commandId, payment }
+  if (!payment.paid) return { ...done, answer, receipt: null }
   const { partyId, delegatedSessionId } = payer
   const proof = encodeHeader({
     x402Version: 2,
@@ -144,5 +148,5 @@ export async function buy<P extends Paid>(purchase: Purchase<P>): Promise<Bought
       throw error
     },
   )
-  return { url, answer: served, terms, commandId, payment, receipt: served && receiptIn(served) }
+  return { ...done, answer: served, receipt: served && receiptIn(served) }
 }

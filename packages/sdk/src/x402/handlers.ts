@@ -1,4 +1,4 @@
-import { type Charged, type PaywallOptions, type Receipt, sellerOf } from './seller.ts'
+import { type Charged, type PaywallOptions, type Receipt, reportOf, sellerOf } from './seller.ts'
 import { SIGNATURE } from './terms.ts'
 
 const HEADER = SIGNATURE.toLowerCase()
@@ -6,25 +6,18 @@ const HEADER = SIGNATURE.toLowerCase()
 /** A paid response is for its payer: no cache may give it to others, unless the handler says so. */
 const CACHED = ['cache-control', 'private, no-store'] as const
 
-/** Options of `paywall` for the Fetch standard's requests. */
-export interface FetchPaywallOptions extends PaywallOptions {
-  /** Called when a payment could not be settled; by default it is written to the console. */
-  onError?: ((error: unknown) => void) | undefined
-}
-
 /**
  * Sells what a handler of Fetch API requests returns, for Hono, Next.js, Cloudflare Workers, Deno and Bun. Without a payment the
- * response is 402 with what is asked for. The handler runs once the payment is settled. 500 if it could not be, for example because the
- * service does not answer: the payment is not used then, or its payer is not served.
+ * response is 402 with what is asked for. The handler runs once the payment is settled. 503 if the service is busy or does not
+ * answer: the payer repeats the request with the same payment. 500 if it refuses, for example because of its key.
  * @throws TypeError for invalid options; its result: what the handler throws
  */
 export function paywall(
-  options: FetchPaywallOptions,
+  options: PaywallOptions,
   handler: (request: Request, receipt: Receipt) => Response | Promise<Response>,
 ): (request: Request) => Promise<Response> {
   const charge = sellerOf(options)
-  // biome-ignore lint/suspicious/noConsole: without onError, the error would be lost
-  const onError = options.onError ?? ((error: unknown) => console.error(error))
+  const report = reportOf(options)
   return async (request) => {
     const { pathname, search } = new URL(request.url)
     const payment = request.headers.get(HEADER)
@@ -32,7 +25,7 @@ export function paywall(
     try {
       charged = await charge({ method: request.method, target: pathname + search, payment })
     } catch (error) {
-      onError(error)
+      report(error)
       return new Response(null, { status: 500 })
     }
     if (!charged.paid) return new Response(charged.body, { status: charged.status, headers: charged.headers })
@@ -75,7 +68,7 @@ function answer(response: ExpressResponse, charged: Charged & { paid: false }): 
 
 /**
  * The same as middleware of Express 4 and 5: `app.get('/weather', expressPaywall(options), handler)`. It calls `next` when the
- * payment is settled, with the receipt in `request.payment`, and with an error if it could not be.
+ * payment is settled, with the receipt in `request.payment`, and with an error if the service refuses.
  * @throws TypeError for invalid options
  */
 export function expressPaywall(

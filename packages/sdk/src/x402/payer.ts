@@ -5,7 +5,7 @@ import { formatAmount, parseAmount } from '../paying/amount.ts'
 import { chooseTransfers, type Holding, mayBeSplit } from '../paying/choose.ts'
 import { joined } from '../receiving.ts'
 import type { delegatedSessionsOf } from '../resources/delegated-sessions.ts'
-import { type Bought, buy, type Paid, type Web, type WebAnswer } from './buy.ts'
+import { type Bought, buy, type Paid, type Web, type WebAnswer, type WebRequest } from './buy.ts'
 import { X402Error } from './read-terms.ts'
 import { type Asset, type METHODS, newNonce, type Terms } from './terms.ts'
 
@@ -35,8 +35,8 @@ export interface PaidRequest {
   headers?: Record<string, string> | undefined
   body?: string | undefined
   /**
-   * Makes it one purchase, whatever is lost on the way: with the same nonce, the same request is paid once. Keep it before the
-   * call to repeat it after a crash. Default: a new one (`newNonce`).
+   * Makes it one purchase, whatever is lost on the way: with the same nonce in the same session, the same request is paid once.
+   * Keep it before the call to repeat it after a crash. Default: a new one (`newNonce`), which the result and errors have as `nonce`.
    */
   nonce?: string | undefined
 }
@@ -54,6 +54,8 @@ const PAGE = 100
 const ATTEMPTS_MAX = 5
 const TIMEOUT_MS = 30_000
 const BODY_BYTES_MAX = 1_048_576
+/** Elsewhere, who reads along without encryption could use the payment first. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 /** Another transaction used a holding first. Nothing has happened. */
 const TAKEN = ['contract_archived', 'contract_not_found']
 
@@ -76,6 +78,9 @@ async function readBody(response: Response, bytesMax: number): Promise<{ body: U
 /** Requests by `fetch`, which may reach whatever the program may. */
 function webOf({ fetch: send, timeoutMs = TIMEOUT_MS, bodyBytesMax = BODY_BYTES_MAX }: PayerOptions): Web {
   return async ({ method, url, headers, body }): Promise<WebAnswer> => {
+    const { protocol, hostname } = new URL(url)
+    if (protocol !== 'https:' && !LOOPBACK.test(hostname))
+      throw new X402Error('x402_unreachable', 'The address must begin with https://.')
     const init: RequestInit = { method, headers, redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) }
     if (body !== undefined) init.body = body
     try {
@@ -140,9 +145,10 @@ async function transfer(
 /**
  * Returns a function that requests an address and pays if the response is a 402 of x402, out of a delegated session on the embedded
  * ledger. It pays at most `maxAmount`, once for each nonce, and never to another origin than the requested one. A GET follows at
- * most one redirect, and what is there is not paid for. `payment` says what became of the transfer: if its status is `approval_required`, repeat the call with the
- * same nonce after the owner has approved.
- * @throws TypeError for invalid options; its result: X402Error if nothing was paid, HalfkeyError if the policy refused
+ * most one redirect, and what is there is not paid for. `http:` reaches loopback only. `payment` says what became of the transfer: if its
+ * status is `approval_required`, repeat the call with the same nonce, in the same session, soon after the owner has approved.
+ * @throws TypeError for invalid options; its result: X402Error if this call paid nothing, HalfkeyError if the policy refused or the
+ * service did not answer. Each has the `nonce` of the call.
  */
 export function createPayer(
   options: PayerOptions,
@@ -151,20 +157,30 @@ export function createPayer(
   const unitsMax = parseAmount(maxAmount)
   if (unitsMax === null) throw new TypeError("maxAmount must be a decimal such as '0.50'")
   const web = webOf(options)
-  return async (address, { method = 'GET', headers = {}, body, nonce = newNonce() } = {}) => {
-    const url = new URL(address)
-    url.hash = ''
+  const wanted = { asset, unitsMax }
+
+  async function requested(request: WebRequest, nonce: string): Promise<Bought<PayerPayment>> {
     const own = await session.me()
     const { partyId, network } = own.wallet
     if (network === null) throw new X402Error('x402_unsupported', "Payments are not supported on this wallet's ledger.")
     return buy({
       web,
-      wanted: { network, asset, unitsMax },
-      request: { method, url: url.href, headers, body },
+      wanted: { ...wanted, network },
+      request,
       payer: { partyId, delegatedSessionId: own.id },
       nonce,
       pay: (terms, commandId) => transfer(session, own, asset, terms, commandId),
     })
+  }
+
+  return async (address, { method = 'GET', headers = {}, body, nonce = newNonce() } = {}) => {
+    const url = new URL(address)
+    url.hash = ''
+    try {
+      return await requested({ method, url: url.href, headers, body }, nonce)
+    } catch (error) {
+      throw error instanceof Error ? Object.assign(error, { nonce }) : error
+    }
   }
 }
 

@@ -16,6 +16,8 @@ export class X402Error extends Error {
   readonly code: X402Problem
   /** Of `x402_redirected`: the address that asks for a payment. */
   readonly url: string | null
+  /** Of the call that failed, if a payer of `createPayer` made it: with it, the call can be repeated in the same session. */
+  declare readonly nonce?: string
 
   constructor(code: X402Problem, message: string, url: string | null = null) {
     super(message)
@@ -42,7 +44,7 @@ const UNITS = /^[1-9]\d{0,37}$/
 
 type Fields = Record<string, unknown>
 
-const isFields = (value: unknown): value is Fields =>
+export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const has = (value: Fields, names: readonly string[]) =>

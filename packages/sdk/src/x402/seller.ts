@@ -1,7 +1,8 @@
 import { isHalfkeyError } from '../errors.ts'
-import type { X402PaymentPayload } from '../models.ts'
+import type { X402PaymentPayload, X402Settlement } from '../models.ts'
 import { formatAmount, parseAmount } from '../paying/amount.ts'
 import type { x402Of } from './facilitator.ts'
+import { isFields } from './read-terms.ts'
 import {
   type Asset,
   assetId,
@@ -29,11 +30,11 @@ export interface PricedRequest {
 /** What a seller asks for. */
 export interface PaywallOptions {
   /** `x402` of a client with a secret key that has `payments:settle`. */
-  facilitator: Pick<ReturnType<typeof x402Of>, 'supported' | 'settle'>
+  facilitator: Pick<ReturnType<typeof x402Of>, 'supported' | 'verify' | 'settle'>
   /** The party that is paid. */
   payTo: string
   asset: Asset
-  /** Such as `'0.25'`, or a function of the request. */
+  /** Such as `'0.25'`, or a function of the request. It must throw for an address that it does not know: no cheap default. */
   price: string | ((request: PricedRequest) => string | Promise<string>)
   /**
    * Where clients reach this server, such as `https://api.example.com`. It is not taken from the request: a relay could name itself
@@ -44,8 +45,13 @@ export interface PaywallOptions {
   description?: string | undefined
   /** The media type of what is sold. */
   mimeType?: string | undefined
-  /** How long after it happened a payment is accepted, in seconds, at most 3600 (default 300). */
+  /**
+   * How long after it happened a payment is accepted, in seconds, at most 3600, which is the default. A transfer that an owner had to
+   * approve happens at the approval, and its payer comes back later.
+   */
   maxTimeoutSeconds?: number | undefined
+  /** Called when a payment could not be settled; by default it is written to the console. */
+  onError?: ((error: unknown) => void) | undefined
 }
 
 /** A payment that was settled. */
@@ -65,7 +71,7 @@ export interface Receipt {
 /** Whether a request is paid for: then `headers` go into the response. Otherwise all of it is the response. */
 export type Charged =
   | { paid: true; receipt: Receipt; headers: Record<string, string> }
-  | { paid: false; status: 400 | 402 | 405; headers: Record<string, string>; body: string }
+  | { paid: false; status: 400 | 402 | 405 | 503; headers: Record<string, string>; body: string }
 
 /** A request as every framework knows it. */
 export interface IncomingCall {
@@ -76,9 +82,29 @@ export interface IncomingCall {
   payment: string | null | undefined
 }
 
-const TIMEOUT_SECONDS = 300
+/**
+ * A slash, a backslash, or a character that needs no encoding (RFC 3986, section 2.3), written as `%xx` in a path. Frameworks decode
+ * them, some before they choose a route.
+ */
+const ENCODED = /^[^?]*%(2[def]|3\d|4[1-9a-f]|5[\dacf]|6[1-9a-f]|7[\dae])/i
+const RETRY_AFTER_SECONDS = '5'
 
-function refusal(status: 400 | 402 | 405, error: string, headers: Record<string, string> = {}): Charged {
+/** Whether the service is only busy or away: the same payment can be shown again. */
+const isPassing = (error: unknown) =>
+  isHalfkeyError(error) && (error.status === 0 || error.status === 429 || error.status >= 500)
+
+/** Whether a value has exactly the members of `own`, whatever their order. */
+function isSame(value: unknown, own: unknown): boolean {
+  if (!isFields(own)) return value === own
+  const names = Object.keys(own)
+  return (
+    isFields(value) &&
+    Object.keys(value).length === names.length &&
+    names.every((name) => Object.hasOwn(value, name) && isSame(value[name], own[name]))
+  )
+}
+
+function refusal(status: 400 | 402 | 405 | 503, error: string, headers: Record<string, string> = {}): Charged {
   const body = JSON.stringify({ error })
   return {
     paid: false,
@@ -101,7 +127,7 @@ function checkedUnits(price: unknown): bigint {
 }
 
 function checked(options: PaywallOptions) {
-  const { payTo, asset, price, maxTimeoutSeconds = TIMEOUT_SECONDS } = options
+  const { payTo, asset, price, maxTimeoutSeconds = TIMEOUT_SECONDS_MAX } = options
   if (!PARTY.test(payTo)) throw new TypeError('payTo must be a party')
   if (!PARTY.test(asset.issuer)) throw new TypeError('asset.issuer must be a party')
   if (!SYMBOL.test(asset.symbol)) throw new TypeError('asset.symbol must be a symbol')
@@ -128,10 +154,50 @@ function networkOf({ facilitator }: PaywallOptions): () => Promise<string> {
   }
 }
 
-/** Asks for payments and settles them. @throws TypeError for invalid options */
+/** Where errors go. */
+export function reportOf({ onError }: PaywallOptions): (error: unknown) => void {
+  // biome-ignore lint/suspicious/noConsole: without onError, the error would be lost
+  return onError ?? ((error) => console.error(error))
+}
+
+/** The address of a request; undefined if a framework could read it in another way. */
+function addressOf(origin: string, target: string): URL | undefined {
+  // A target of another form would change the origin. One that is spelled in another way could lead a framework elsewhere than
+  // what is paid for: `/gold/../tin`.
+  if (!target.startsWith('/') || target.includes('#') || ENCODED.test(target)) return undefined
+  const url = URL.canParse(origin + target) ? new URL(origin + target) : undefined
+  return url?.href === origin + target && url.origin === origin && RESOURCE.test(url.href) ? url : undefined
+}
+
+/** Settles a payment. Settling writes: it is asked for only where a payment could be settled. @throws HalfkeyError */
+async function settle(
+  { facilitator }: PaywallOptions,
+  payload: Record<string, unknown>,
+  terms: Terms,
+): Promise<X402Settlement> {
+  const refused = (errorReason: NonNullable<X402Settlement['errorReason']>, payer: string): X402Settlement => ({
+    success: false,
+    errorReason,
+    payer,
+    transaction: '',
+    network: terms.network,
+  })
+  if (isFields(payload.accepted) && !isSame(payload.accepted, terms)) return refused('requirements_mismatch', '')
+  // The service checks its form.
+  const paymentPayload = payload as X402PaymentPayload
+  const body = { x402Version: 2, paymentPayload, paymentRequirements: terms } as const
+  const { isValid, invalidReason = 'payment_not_found', payer } = await facilitator.verify(body)
+  return isValid ? facilitator.settle(body) : refused(invalidReason, payer)
+}
+
+/**
+ * Asks for payments and settles them.
+ * @throws TypeError for invalid options; its result: what `price` throws, HalfkeyError if the service refuses
+ */
 export function sellerOf(given: PaywallOptions): (call: IncomingCall) => Promise<Charged> {
   const options = checked(given)
-  const { facilitator, payTo, asset, price, origin, description, mimeType, maxTimeoutSeconds } = options
+  const { payTo, asset, price, origin, description, mimeType, maxTimeoutSeconds } = options
+  const report = reportOf(options)
   const network = networkOf(options)
 
   async function termsOf(method: Terms['extra']['method'], url: URL): Promise<Terms> {
@@ -151,45 +217,40 @@ export function sellerOf(given: PaywallOptions): (call: IncomingCall) => Promise
     return refusal(402, error, { [REQUIRED]: encodeHeader(required), ...headers })
   }
 
+  async function charge(
+    method: Terms['extra']['method'],
+    url: URL,
+    payment: IncomingCall['payment'],
+  ): Promise<Charged> {
+    const terms = await termsOf(method, url)
+    if (payment === null || payment === undefined) return asking(terms, 'Payment is required.')
+    const payload = decodeHeader(payment)
+    if (payload === undefined) return refusal(400, 'PAYMENT-SIGNATURE is not valid.')
+    const settlement = await settle(options, payload, terms).catch((error: unknown) => {
+      // The terms are ours, so the payer's part has another form, or names that the service refuses.
+      if (isHalfkeyError(error) && error.status === 400) return undefined
+      throw error
+    })
+    if (settlement === undefined) return refusal(400, 'PAYMENT-SIGNATURE is not valid.')
+    const headers = { [RESPONSE]: encodeHeader(settlement) }
+    if (!settlement.success) return asking(terms, settlement.errorReason ?? 'payment_refused', headers)
+    const { transaction, payer } = settlement
+    const amount = formatAmount(BigInt(terms.amount))
+    return { paid: true, receipt: { transaction, payer, payTo, amount, asset, method, resource: url.href }, headers }
+  }
+
   return async ({ method: given, target, payment }) => {
     const method = METHODS.find((one) => one === given)
     if (method === undefined) return refusal(405, 'This method cannot be paid for.', { allow: METHODS.join(', ') })
-    // A target of another form would change the origin. One that is spelled in another way could lead a framework elsewhere than
-    // what is paid for: `/gold/../tin`.
-    const isCanonical =
-      target.startsWith('/') && URL.canParse(origin + target) && new URL(origin + target).href === origin + target
-    const url = isCanonical && !target.includes('#') ? new URL(origin + target) : undefined
-    if (url === undefined || url.origin !== origin || !RESOURCE.test(url.href))
-      return refusal(400, 'The address is not valid.')
-    const terms = await termsOf(method, url)
-    if (payment === null || payment === undefined) return asking(terms, 'Payment is required.')
-    const paymentPayload = decodeHeader(payment)
-    if (paymentPayload === undefined) return refusal(400, 'PAYMENT-SIGNATURE is not valid.')
-    // The service checks its form.
-    const body = {
-      x402Version: 2,
-      paymentPayload: paymentPayload as X402PaymentPayload,
-      paymentRequirements: terms,
-    } as const
+    const url = addressOf(origin, target)
+    if (url === undefined) return refusal(400, 'The address is not valid.')
     try {
-      const settled = await facilitator.settle(body)
-      const headers = { [RESPONSE]: encodeHeader(settled) }
-      if (!settled.success) return asking(terms, settled.errorReason ?? 'payment_refused', headers)
-      const { transaction, payer } = settled
-      const receipt = {
-        transaction,
-        payer,
-        payTo,
-        amount: formatAmount(BigInt(terms.amount)),
-        asset,
-        method,
-        resource: url.href,
-      }
-      return { paid: true, receipt, headers }
+      return await charge(method, url, payment)
     } catch (error) {
-      // The terms are ours, so the payer's part has another form, or names that the service refuses.
-      if (isHalfkeyError(error) && error.status === 400) return refusal(400, 'PAYMENT-SIGNATURE is not valid.')
-      throw error
+      if (!isPassing(error)) throw error
+      report(error)
+      const words = 'The payment could not be checked. Repeat the request, with the same payment if there is one.'
+      return refusal(503, words, { 'retry-after': RETRY_AFTER_SECONDS })
     }
   }
 }

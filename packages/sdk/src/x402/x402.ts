@@ -2,7 +2,6 @@
 export type { Bought, SellersWord, WebAnswer } from './buy.ts'
 export {
   expressPaywall,
-  type FetchPaywallOptions,
   fastifyPaywall,
   type PaidExpressRequest,
   type PaidFastifyRequest,
