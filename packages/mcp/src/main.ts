@@ -18,7 +18,7 @@ function serve({ baseUrl, token, delegateKey }: Settings, web: Web): void {
   const scrub = (text: string) => text.replaceAll(token, 'dst_[removed]')
   const report = (error: unknown) => say(scrub(error instanceof Error ? (error.stack ?? error.message) : String(error)))
   const agent = createAgent({ baseUrl, token, delegateKey })
-  serveStdio(() => createAgentServer(agent, web, version, { scrub, report }), { onerror: report })
+  serveStdio(() => createAgentServer(agent, (use) => use(web), version, { scrub, report }), { onerror: report })
 }
 
 /** `halfkey-mcp key`: creates the key file if it is not there, and prints its public key for `boundKey`. */

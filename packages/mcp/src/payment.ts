@@ -103,14 +103,28 @@ function paidBy({ effects }: Transaction, to: string): Payment | null {
   return { to, amount: formatAmount(units), asset: { issuer, symbol } }
 }
 
+const isTransfer = ({ operations }: Transaction) =>
+  operations.every(({ templateId, choice }) => templateId === 'Token:Holding' && choice === 'Transfer')
+
 /** Whether a transaction is this payment. One that was never prepared has no effects: then its command id decides. */
 export function isPayment(transaction: Transaction, payment: Payment): boolean {
-  const { effects, operations } = transaction
-  const isTransfer = operations.every(
-    ({ templateId, choice }) => templateId === 'Token:Holding' && choice === 'Transfer',
-  )
-  if (!isTransfer) return false
-  if (effects.length === 0) return true
+  if (!isTransfer(transaction)) return false
+  if (transaction.effects.length === 0) return true
   const paid = paidBy(transaction, payment.to)
   return paid !== null && samePayment(paid, payment)
+}
+
+/**
+ * What a transaction pays to another party than `own`, whatever that is; null if it is no payment. One that was never prepared has
+ * no effects: then it is what is asked for.
+ */
+export function paymentIn(transaction: Transaction, own: string, asked: Payment): Payment | null {
+  if (!isTransfer(transaction)) return null
+  const { effects } = transaction
+  if (effects.length === 0) return asked
+  const receivers = new Set(
+    effects.flatMap(({ type, arguments: { owner } }) => (type === 'created' && owner !== own ? [owner] : [])),
+  )
+  const [to] = receivers
+  return receivers.size === 1 && typeof to === 'string' ? paidBy(transaction, to) : null
 }

@@ -17,6 +17,12 @@ export const AssetSymbol = z.string().min(1).max(100).describe('The symbol of th
 
 export const CommandId = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters')
 
+/** Of what an agent does by itself: a transfer under another such id would count as the payment of a request. */
+export const NewCommandId = CommandId.refine(
+  (id) => !id.startsWith('x402-'),
+  'must not begin with "x402-": x402_fetch makes these ids',
+)
+
 const Asset = z.object({ issuer: z.string(), symbol: z.string() })
 
 /** What the session may still do. */
@@ -94,7 +100,7 @@ export const Status = z
     'dry_run',
   ])
   .describe(
-    'completed: it happened. submitted, received, reserved: it may still happen. approval_required: the owner of the wallet has to approve it first; show them `approval.link`, and repeat the call unchanged to learn what they decided. signature_required: the owner has to sign. failed, refused: it did not happen. unknown: there was no answer; repeat the call with the same commandId.',
+    'completed: it happened. submitted, received, reserved: it may still happen. approval_required: the owner of the wallet has to approve it first; show them `approval.link`, and repeat the call unchanged to learn what they decided. signature_required: the owner has to sign. failed, refused: it did not happen. unknown: there was no answer; repeat the call unchanged.',
   )
 export type Status = z.infer<typeof Status>
 

@@ -51,7 +51,7 @@ export function addTool<In extends z.ZodObject, Out extends z.ZodObject>(
       }
     } catch (error) {
       report(error)
-      const text = 'This server failed. What was asked may or may not have happened: repeat it with the same commandId.'
+      const text = 'This server failed. What was asked may or may not have happened: repeat the call unchanged.'
       return { content: [{ type: 'text', text }], isError: true }
     }
   }

@@ -82,11 +82,13 @@ function send(
     const request = url.protocol === 'https:' ? requestHttps : requestHttp
     const sent = { ...headers, 'accept-encoding': 'identity' }
     const signal = AbortSignal.timeout(TIMEOUT_MS)
+    let isAnswered = false
     const fail = () => reject(unreachable('There was no response.'))
     const outgoing = request(
       url,
       { method, headers: sent, lookup: lookupOf(addresses), signal, agent: false },
       (answer) => {
+        isAnswered = true
         const chunks: Buffer[] = []
         let bytes = 0
         const settle = (isCut: boolean) => {
@@ -105,9 +107,18 @@ function send(
         })
         answer.on('end', () => settle(false))
         answer.on('error', fail)
+        answer.on('close', fail)
       },
     )
     outgoing.on('error', fail)
+    // A 101 is no response here, and Node would say nothing more of it.
+    outgoing.on('upgrade', (_, socket) => {
+      socket.destroy()
+      fail()
+    })
+    outgoing.on('close', () => {
+      if (!isAnswered) fail()
+    })
     outgoing.end(body)
   })
 }

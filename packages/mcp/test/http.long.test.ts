@@ -39,7 +39,8 @@ describe.each(['legacy', 'auto'] as const)('over HTTP, a client of the protocol 
     const { tenant, session, ada } = await begin(service)
     const { client, call: tool } = await connectOverHttp(session.token, mode)
     expect(client.getProtocolEra()).toBe(mode === 'auto' ? 'modern' : 'legacy')
-    expect((await client.listTools()).tools).toHaveLength(7)
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect([names.length, names.includes('x402_fetch')]).toEqual([6, false])
     expect((await tool('wallet_status')).data.wallet.partyId).toBe(ada.party)
     expect((await tool('wallet_holdings')).data.totals).toMatchObject([{ amount: '100' }])
     expect((await tool('payment_check', pay('3'))).data.allowed).toBe(true)
@@ -119,6 +120,15 @@ describe('over HTTP,', () => {
     }
     const answer = await post(listen, headers)
     expect(answer.text).toMatch(/error/)
+  })
+
+  test('a batch is refused, so that each message counts against the limit', async () => {
+    const { session } = await begin(service)
+    const message = JSON.stringify(INITIALIZE)
+    for (const raw of [`[${message}]`, ` \r\n\t[${message},${message}]`, `\ufeff[${message}]`]) {
+      const answer = await call(service.url, 'POST', '/mcp', { raw, headers: { ...bearing(session.token), ...ACCEPT } })
+      expect([answer.status, answer.body]).toMatchObject([400, { error: { code: -32_600 } }])
+    }
   })
 
   test('broken, huge and hostile bodies are refused, and the next request is unharmed', async () => {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createClient } from '../../sdk/src/index.ts'
-import { paywall } from '../../sdk/src/x402/x402.ts'
+import { type PaywallOptions, paywall } from '../../sdk/src/x402/x402.ts'
 import {
   type Holder,
   newHolder,
@@ -12,13 +12,14 @@ import {
   type Session,
   transfers,
 } from '../../server/src/delegation/delegated.fixture.ts'
+import { outsideOf } from '../../server/src/operations/mcp-endpoint/outside.ts'
 import { type Service, startService, type Tenant } from '../../server/test/harness/harness.ts'
-import { isPublic } from '../src/web.ts'
-import { callsOf, completed, connect, envOf, MAIN } from './agent.fixture.ts'
+import { createWeb, isPublic } from '../src/web.ts'
+import { callsOf, completed, connect, envOf, MAIN, pay } from './agent.fixture.ts'
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ HALFKEY_ROLE: 'api' })
+  service = await startService({ HALFKEY_ROLE: 'api', HALFKEY_MCP_FETCH: 'on' })
 })
 afterAll(() => service.stop())
 
@@ -27,6 +28,8 @@ interface Stage {
   session: Session
   origin: string
   sold(): number
+  /** Changes what the shop asks for. */
+  asks(changes: Partial<PaywallOptions>): void
   /** Answers before the shop does; the shop answers if it returns false. */
   first(handle: (request: IncomingMessage, response: ServerResponse) => boolean): void
 }
@@ -56,15 +59,20 @@ async function begun(policy: (ada: Holder) => object = (ada) => transfers(ada, '
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { x402: facilitator } = createClient({ baseUrl: service.url, apiKey: tenant.key })
   const asset = { issuer: ada.issuer, symbol: 'USDX' }
-  const handler = paywall({ facilitator, payTo: shop.party, asset, price: '3', origin }, () => {
-    sold += 1
-    return new Response('sunny', { headers: { 'content-type': 'text/plain' } })
-  })
+  const sells = (changes: Partial<PaywallOptions>) =>
+    paywall({ facilitator, payTo: shop.party, asset, price: '3', origin, ...changes }, () => {
+      sold += 1
+      return new Response('sunny', { headers: { 'content-type': 'text/plain' } })
+    })
+  let handler = sells({})
   return {
     tenant,
     session,
     origin,
     sold: () => sold,
+    asks: (changes) => {
+      handler = sells(changes)
+    },
     first: (handle) => {
       before = handle
     },
@@ -82,6 +90,13 @@ async function overHttp({ session }: Stage) {
   await client.connect(transport)
   onTestFinished(() => client.close())
   return callsOf(client)
+}
+
+/** Loses the answer to what is paid. */
+const losing: Parameters<Stage['first']>[0] = ({ headers, socket }) => {
+  const isPaid = headers['payment-signature'] !== undefined
+  if (isPaid) socket.destroy()
+  return isPaid
 }
 
 const wanting = (url: string, more: object = {}) => ({
@@ -139,6 +154,62 @@ describe.each([
     expect([await completed(stage.tenant), stage.sold()]).toEqual([0, 0])
   })
 
+  test.each([
+    ['price', () => ({ price: '2' })],
+    ['receiver', ({ tenant }: Stage) => newHolder(tenant).then(({ party: payTo }) => ({ payTo }))],
+  ])('a seller who changes the %s after a payment is not paid again, and the payment is told', async (__, changes) => {
+    const stage = await begun()
+    stage.first(losing)
+    const agent = await connected(stage)
+    const lost = await agent.call('x402_fetch', wanting(`${stage.origin}/a`))
+    expect(lost.data).toMatchObject({ payment: { status: 'completed' }, refusal: { code: 'x402_unanswered' } })
+    stage.first(() => false)
+    stage.asks(await changes(stage))
+    for (let again = 0; again < 2; again += 1) {
+      const { data } = await agent.call('x402_fetch', wanting(`${stage.origin}/a`))
+      const { status: _status, ...paid } = lost.data.payment
+      expect(data.payment).toMatchObject({ ...paid, amount: '3', repeated: true })
+      expect(data.refusal).toMatchObject({ code: 'x402_not_accepted' })
+      expect(data.refusal.message).toContain('another price or receiver')
+      expect(data.refusal.whatToDo).toContain('It was paid. Do not pay again.')
+    }
+    expect([await completed(stage.tenant), stage.sold()]).toEqual([1, 0])
+  })
+
+  test('says that a payment came too late, and that a busy seller can be asked again', async () => {
+    const stage = await begun()
+    stage.asks({ maxTimeoutSeconds: 60 })
+    let isBusy = true
+    stage.first(({ headers }, response) => {
+      if (headers['payment-signature'] === undefined || !isBusy) return false
+      response.writeHead(503).end('later')
+      return true
+    })
+    const agent = await connected(stage)
+    const busy = await agent.call('x402_fetch', wanting(`${stage.origin}/a`))
+    expect(busy.data).toMatchObject({ status: 503, payment: { amount: '3' }, refusal: { code: 'x402_unanswered' } })
+    isBusy = false
+    service.advance(61_000)
+    const { data } = await agent.call('x402_fetch', wanting(`${stage.origin}/a`))
+    expect(data).toMatchObject({ status: 402, refusal: { code: 'x402_not_accepted' } })
+    expect(data.refusal.message).toContain('later than the seller accepts')
+    expect(await completed(stage.tenant)).toBe(1)
+  })
+
+  test('names no command id, and no other tool makes one of its kind', async () => {
+    const stage = await begun()
+    const agent = await connected(stage)
+    const dear = await agent.call('x402_fetch', wanting(`${stage.origin}/a`, { maxAmount: '1' }))
+    expect(dear.data.refusal.whatToDo).toMatch(/purchaseId may have/)
+    const commands = [{ create: { templateId: 'Note:Note', arguments: {} } }]
+    for (const refused of [
+      await agent.call('payment_send', pay('1', { commandId: 'x402-a' })),
+      await agent.call('contract_execute', { commandId: 'x402-a', commands }),
+    ])
+      expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('must not begin with')])
+    expect(await completed(stage.tenant)).toBe(0)
+  })
+
   test('asks the owner where the policy wants it, and pays nothing before', async () => {
     const stage = await begun((ada) => transfers(ada, '10', { requireApproval: [{ newRecipient: true }] }))
     const agent = await connected(stage)
@@ -187,6 +258,46 @@ describe.each([
     const { data } = await (await connected(moved)).call('x402_fetch', wanting(`${moved.origin}/a`))
     expect(data.refusal.code).toBe('x402_unreachable')
   })
+})
+
+test('a session has four calls of x402_fetch at /mcp at once, and more when they have ended', async () => {
+  const stage = await begun()
+  const held: ServerResponse[] = []
+  const { promise: areFour, resolve: four } = Promise.withResolvers<void>()
+  stage.first((_, response) => {
+    if (held.push(response) === 4) four()
+    return true
+  })
+  const agent = await overHttp(stage)
+  const fetched = () => agent.call('x402_fetch', wanting(`${stage.origin}/slow`))
+  const running = Array.from({ length: 4 }, fetched)
+  await areFour
+  expect((await fetched()).data).toMatchObject({ status: null, refusal: { code: 'rate_limited' } })
+  for (const response of held) response.end('free')
+  for (const { data } of await Promise.all(running)) expect(data.body).toBe('free')
+  stage.first((_, response) => Boolean(response.end('free')))
+  expect((await fetched()).data.body).toBe('free')
+})
+
+test('a process has 64 calls of x402_fetch at /mcp at once', async () => {
+  const { promise: areDone, resolve: done } = Promise.withResolvers<string>()
+  const begin = (session: number) => outsideOf(service.deps, `session ${session}`)?.(() => areDone)
+  const running = Array.from({ length: 64 }, (_, at) => begin(at >> 2))
+  expect(await begin(99)).toBe(null)
+  done('done')
+  expect(new Set(await Promise.all(running))).toEqual(new Set(['done']))
+  expect(await begin(99)).toBe('done')
+})
+
+test('a seller that switches protocols, or hangs up, is no response', async () => {
+  for (const answer of ['HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n', 'HTTP/1.1']) {
+    const server = createSocketServer((socket) => socket.once('data', () => socket.end(answer)))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const asked = createWeb(new Set([origin]), 100)({ method: 'GET', url: `${origin}/`, headers: {} })
+    await expect(asked).rejects.toMatchObject({ code: 'x402_unreachable' })
+  }
 })
 
 test('loopback is closed to x402_fetch over stdio unless its origin is listed', async () => {

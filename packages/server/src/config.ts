@@ -72,6 +72,10 @@ function contradictions(config: Config): string[] {
       'HALFKEY_EGRESS_PROXY_RESOLVES needs HALFKEY_EGRESS_PROXY',
     ],
     [
+      config.mcpFetch && config.egressProxyResolves,
+      'HALFKEY_MCP_FETCH must be off with HALFKEY_EGRESS_PROXY_RESOLVES: the addresses that agents choose could not be checked',
+    ],
+    [
       config.deadLetterRetentionMs < config.retentionMs,
       'HALFKEY_DEAD_LETTER_RETENTION must not be shorter than HALFKEY_RETENTION',
     ],

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isHalfkeyError } from '../../../sdk/src/index.ts'
 import type { Agent, Command, OwnDelegatedSession } from '../agent.ts'
 import { isDefinite, refusal, refusalOf, refusalOfDecision } from '../refusals.ts'
-import { Approval, CommandId, Effect, Refusal, Remaining, Status } from '../schemas.ts'
+import { Approval, CommandId, Effect, NewCommandId, Refusal, Remaining, Status } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
 import { traceInWords } from '../words.ts'
 
@@ -30,7 +30,7 @@ const CommandShape = z
   })
 
 const ExecuteInput = z.strictObject({
-  commandId: CommandId.describe('Your id of this act. The same id never executes twice.'),
+  commandId: NewCommandId.describe('Your id of this act. The same id never executes twice.'),
   commands: z.array(CommandShape).min(1).max(COMMANDS_MAX).describe('All happen or none does.'),
   dryRun: z.boolean().optional().describe('Says what would happen and why, and changes nothing.'),
 })

@@ -3,7 +3,7 @@ import type { Agent } from '../agent.ts'
 import { createPayer, type Outcome } from '../pay.ts'
 import { derivedCommandId, type Payment, resolvePayment, transfersOf } from '../payment.ts'
 import { refusal, refusalOf, refusalOfDecision } from '../refusals.ts'
-import { Approval, AssetSymbol, CommandId, PaidAmount, Party, Refusal, Remaining, Status } from '../schemas.ts'
+import { Approval, AssetSymbol, NewCommandId, PaidAmount, Party, Refusal, Remaining, Status } from '../schemas.ts'
 import type { Tool } from '../tool.ts'
 import { createTurns } from '../turns.ts'
 import { traceInWords } from '../words.ts'
@@ -79,7 +79,7 @@ const SendInput = z.strictObject({
     .describe(
       'What the payment is for, such as an invoice number. Without commandId, a payment with the same receiver, amount, asset and reference is made once.',
     ),
-  commandId: CommandId.optional().describe(
+  commandId: NewCommandId.optional().describe(
     'Your id of this payment. The same id never pays twice. Default: derived from receiver, amount, asset and reference.',
   ),
 })
@@ -105,7 +105,15 @@ export function paymentSend(agent: Agent): Tool<typeof SendInput, typeof SendOut
   })
   const refused = (why: Refusal, commandId: string | null = null, shown: Payment | null = null) =>
     answer(
-      { status: 'refused', transactionId: null, repeated: false, remaining: null, refusal: why, approval: null },
+      {
+        status: 'refused',
+        transactionId: null,
+        made: null,
+        repeated: false,
+        remaining: null,
+        refusal: why,
+        approval: null,
+      },
       commandId,
       shown,
     )

@@ -169,6 +169,12 @@ export const SETTINGS = {
     parse: kinds.flag,
     doc: 'The forward proxy resolves host names, and decides which addresses it reaches.',
   },
+  mcpFetch: {
+    env: 'HALFKEY_MCP_FETCH',
+    default: 'off',
+    parse: kinds.flag,
+    doc: 'Agents at /mcp have the tool x402_fetch, with which this service sends requests to public addresses that they choose.',
+  },
   dnsServers: {
     env: 'HALFKEY_DNS_SERVERS',
     parse: kinds.servers,

@@ -62,6 +62,18 @@ test('config prints every setting without its secrets, and names what is wrong',
   expect(JSON.parse(err)).toEqual({ error: expect.stringContaining('PORT must be'), exitCode: 78 })
 })
 
+test('agents at /mcp are not given the internet where nothing here checks their addresses', async () => {
+  vi.stubEnv('HALFKEY_EGRESS_PROXY', 'http://127.0.0.1:3128')
+  vi.stubEnv('HALFKEY_EGRESS_PROXY_RESOLVES', 'on')
+  expect((await halfkey('config')).exitCode).toBe(0)
+  vi.stubEnv('HALFKEY_MCP_FETCH', 'on')
+  const { exitCode, err } = await halfkey('config')
+  expect([exitCode, err]).toEqual([78, expect.stringContaining('HALFKEY_MCP_FETCH must be off')])
+  vi.stubEnv('HALFKEY_EGRESS_PROXY_RESOLVES', 'off')
+  expect((await halfkey('config')).exitCode).toBe(0)
+  vi.unstubAllEnvs()
+})
+
 test.each([
   [['keys', 'create', '--name', '--scopes=webhooks:read'], '--name'],
   [['keys', 'create', '--name', '--help'], '--name'],

@@ -1,12 +1,13 @@
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { createAgent } from '../../../../mcp/src/agent.ts'
-import { BODY_BYTES_MAX, createAgentServer, unreachable, type Web } from '../../../../mcp/src/server.ts'
+import { createAgentServer } from '../../../../mcp/src/server.ts'
 import { resourceMetadataOf, sessionTokenFor } from '../../delegation/service.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { envelope, fail, pathId } from '../../platform/http/errors.ts'
 import { limitPage } from '../../platform/http/rate-limits/limits.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import { VERSION } from '../../platform/version.ts'
+import { outsideOf } from './outside.ts'
 
 /** Where agents call: the same checks as from outside, without a network between. */
 const BASE = '/agent/api'
@@ -15,8 +16,6 @@ const INSIDE = 'http://halfkey.invalid'
 const JSON_TYPE = 'application/json; charset=utf-8'
 /** Longer than the attempts of a tool, and shorter than a client waits. */
 const ANSWER_MS_MAX = 55_000
-/** For one request of `x402_fetch`, which makes up to three. */
-const FETCH_MS_MAX = 10_000
 
 /** How calls are limited before their token is looked up: for each address, as at the entrance that accepted ones go through. */
 const CONNECTED_CALLS = { base: '/mcp', limit: 'secret' } as const
@@ -52,18 +51,21 @@ const needsKey = () =>
     'Sessions that are bound to a key cannot be used at /mcp. Run `npx @halfkey/mcp` with HALFKEY_KEY_FILE.',
   )
 
-/** Requests of `x402_fetch`, to the public internet: what the operator lists for webhooks stays closed to agents. */
-const outside =
-  ({ egress }: Deps): Web =>
-  async ({ method, url, headers, body = '' }) => {
-    const limits = { timeoutMs: FETCH_MS_MAX, keepsAnswer: true, answerBytesMax: BODY_BYTES_MAX, publicOnly: true }
-    const sent = { url, headers, ...limits }
-    const result = method === 'POST' ? await egress.post({ ...sent, body }) : await egress.get(sent)
-    const { statusCode, error, answer = Buffer.alloc(0), answerHeaders = {} } = result
-    if (statusCode === null) throw unreachable(error ?? 'failed')
-    const isCut = answer.length > BODY_BYTES_MAX
-    return { status: statusCode, headers: new Headers(answerHeaders), body: answer.subarray(0, BODY_BYTES_MAX), isCut }
-  }
+/** Several messages in one body, as revisions of the protocol before 2025-06-18 had it: each would count as one call. */
+const isBatch = ({ method, body }: PlainRequest) =>
+  method === 'POST' && new TextDecoder().decode(body).trimStart().startsWith('[')
+
+/** The protocol's own refusal (JSON-RPC 2.0, section 5.1). */
+const NO_BATCHES: PlainAnswer = {
+  status: 400,
+  contentType: JSON_TYPE,
+  headers: { 'cache-control': 'no-store' },
+  body: JSON.stringify({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: -32_600, message: 'Send one message in each request: batches are not supported.' },
+  }),
+}
 
 /** The request as the protocol's handler takes it, without the token. */
 function webRequest({ method, headers, body }: PlainRequest): Request {
@@ -111,13 +113,15 @@ function findSession(request: PlainRequest, authorization: string) {
 
 /** Has the protocol's handler answer a request whose token was accepted. */
 async function answerWith(deps: Deps, request: PlainRequest, token: string): Promise<PlainAnswer> {
+  if (isBatch(request)) return NO_BATCHES
   const agent = createAgent({ baseUrl: INSIDE + BASE, token }, inside(request))
   const context = {
     scrub: (text: string) => text.replaceAll(token, 'dst_[removed]'),
     report: (error: unknown) => deps.log.error({ err: error, requestId: request.origin.requestId }, 'MCP call failed'),
   }
   // The tools send nothing before their results, so each answer is one body. A subscription would stay open.
-  const { fetch: answer, close } = createMcpHandler(() => createAgentServer(agent, outside(deps), VERSION, context), {
+  const outside = outsideOf(deps, token)
+  const { fetch: answer, close } = createMcpHandler(() => createAgentServer(agent, outside, VERSION, context), {
     maxSubscriptions: 0,
   })
   const response = await answer(webRequest(request))
