@@ -136,6 +136,22 @@ async function refuteRecovery(deps: Deps, cause: Call, { ownerId: userId, mayRec
   await deps.db.tx((tx) => deps.hooks.recoveryRefuted(tx, deps, of))
 }
 
+/** Begins a session and, if one begins, ends a recovery that is pending: whom the app's server refuses has not come back. */
+function startAndRefute(
+  deps: Deps,
+  session: SignIn,
+  passkey: store.FoundPasskey,
+  counted: ReturnType<typeof store.countedUse>,
+) {
+  if (!passkey.mayRecover) return startSessionWith(deps, session, counted)
+  return deps.db.tx(async (tx) => {
+    const inTx = { ...deps, db: tx }
+    const begun = await startSessionWith(inTx, session, counted)
+    if (begun.tokens !== null) await refuteRecovery(inTx, session, passkey)
+    return begun
+  })
+}
+
 const assertionInvalid = () => fail('assertion_invalid').about('credential', 'Could not be verified.').commitOnThrow()
 
 /** Takes the challenge, which the refusal commits. @returns the error to throw */
@@ -171,7 +187,6 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   const now = deps.now()
   if (passkey.user.status !== 'active') throw await refusal(deps, call, challengeId, 'user_suspended')
   if (endsAt !== null && endsAt <= now) throw await refusal(deps, call, challengeId, 'guest_expired')
-  await refuteRecovery(deps, call, passkey)
   const session: SignIn = {
     tenantId: caller.tenantId,
     appId: attempt.appId,
@@ -188,7 +203,7 @@ export async function loginVerify(deps: Deps, call: Call, input: LoginVerify): P
   )
   // The same time in all rows and in the response.
   const begun = await permitting(deps, (permitted) =>
-    startSessionWith({ ...permitted, now: () => now }, session, counted),
+    startAndRefute({ ...permitted, now: () => now }, session, passkey, counted),
   )
   if (begun.tokens === null) {
     // After the read, another answer took the challenge, another assertion raised the counter, or the user was suspended.

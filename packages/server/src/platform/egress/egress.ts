@@ -1,12 +1,13 @@
 // The guard: the one module for every outbound call whose address a customer chose (docs: webhook delivery, "The guard").
 import { Connections } from './connections.ts'
-import { DnsFailure } from './failure.ts'
+import { DnsFailure, OVERLOADED, SHUTTING_DOWN } from './failure.ts'
 import { AddressPolicy } from './policy.ts'
 import type { ForwardProxy } from './proxy.ts'
 import { HostResolver } from './resolver.ts'
 import { type Method, Send, type SendRequest, type SendResult } from './send.ts'
 import { Router } from './targets.ts'
 
+export { isOwnFailure } from './failure.ts'
 export { EgressRefused } from './policy.ts'
 export type { SendRequest, SendResult }
 
@@ -69,8 +70,8 @@ export function createEgress(options: EgressOptions): Egress {
   let isClosed = false
 
   function send(method: Method, request: SendRequest): Promise<SendResult> {
-    if (isClosed) return Promise.resolve(notSent('shutting down'))
-    if (sends.size >= SENDS_MAX) return Promise.resolve(notSent('sender overloaded'))
+    if (isClosed) return Promise.resolve(notSent(SHUTTING_DOWN))
+    if (sends.size >= SENDS_MAX) return Promise.resolve(notSent(OVERLOADED))
     return new Promise((resolve) => {
       const router = request.publicOnly === true ? unlisted : listed
       const begun = new Send(connections, router, method, request, (result, settled) => {
@@ -104,7 +105,7 @@ export function createEgress(options: EgressOptions): Egress {
 
     async close() {
       isClosed = true
-      for (const send of sends) send.cut('shutting down')
+      for (const send of sends) send.cut(SHUTTING_DOWN)
       await connections.close()
     },
   }

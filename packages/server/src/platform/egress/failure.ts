@@ -11,6 +11,15 @@ export class DnsFailure extends Error {
 /** The deadline passed before a status line came. */
 export const TIMEOUT = 'timeout'
 
+/** This process has too many sends underway, or no descriptors left. */
+export const OVERLOADED = 'sender overloaded'
+
+/** This process ends. */
+export const SHUTTING_DOWN = 'shutting down'
+
+/** Whether a send failed by this process's own doing, and says nothing about the receiver. */
+export const isOwnFailure = (error: string | null): boolean => error === OVERLOADED || error === SHUTTING_DOWN
+
 const TEXT_BY_CODE: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'reset',
@@ -25,9 +34,9 @@ const TEXT_BY_CODE: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: TIMEOUT,
   UND_ERR_HEADERS_OVERFLOW: 'headers too large',
   UND_ERR_INVALID_ARG: 'invalid request',
-  EMFILE: 'sender overloaded',
-  ENFILE: 'sender overloaded',
-  ENOBUFS: 'sender overloaded',
+  EMFILE: OVERLOADED,
+  ENFILE: OVERLOADED,
+  ENOBUFS: OVERLOADED,
   CERT_HAS_EXPIRED: 'tls: certificate expired',
   CERT_NOT_YET_VALID: 'tls: certificate not yet valid',
   CERT_REVOKED: 'tls: certificate revoked',

@@ -17,8 +17,8 @@ const fail = failures(SIGN_IN_HOOK_ERRORS)
 export interface SignInHook {
   url: string
   onFailure: App['signInHook']['onFailure']
-  /** Context: `sign-in hook secret`, tenant, app. */
-  secretSealed: Buffer
+  /** Context: `sign-in hook secret`, tenant, app. Null if it is missing: then nobody can be asked, and no session begins. */
+  secretSealed: Buffer | null
 }
 
 const knownHooks = knownSetting<SignInHook | null>()
@@ -49,7 +49,7 @@ export function signInHookOf(
 ): Promise<SignInHook | null> {
   return knownHooks(deps).of(tenantId, appId, async () => {
     const row = await store.findApp(deps.db, { tenantId, appId: null }, appId)
-    if (row === undefined || row.sign_in_hook.url === null || row.sign_in_hook_secret_sealed === null) return null
+    if (row === undefined || row.sign_in_hook.url === null) return null
     return { ...row.sign_in_hook, url: row.sign_in_hook.url, secretSealed: row.sign_in_hook_secret_sealed }
   })
 }

@@ -3,6 +3,7 @@ import { loginOptions, loginVerify, signUp } from '../../../../test/harness/auth
 import { expectError, expectRefusal } from '../../../../test/harness/envelope.ts'
 import { call, type Tenant } from '../../../../test/harness/harness.ts'
 import { answer, startReceiver } from '../../../../test/harness/receiver.ts'
+import { latest, newRecoveryApp } from '../../email-recovery/recovery.fixture.ts'
 import { type MailingService, newEmailApp, startMailing, wrongFor } from '../../email-sign-in/email.fixture.ts'
 import { exchange, newSubject, startIssuer, trust } from '../../foreign-tokens/issuer.fixture.ts'
 import { eventsOf, newApp, publishableKey } from '../sessions.fixture.ts'
@@ -183,6 +184,44 @@ describe('a refusal', () => {
     expect(hook.received).toHaveLength(asked)
     expect(await counted(mailing.service, tenant)).toEqual({ sessions: 1, users: 1 })
   })
+})
+
+test('a pending recovery ends once a session has begun, not by a sign-in that is refused', async () => {
+  const app = await newRecoveryApp(mailing)
+  const { authenticator, person } = await app.requested('ada@example.com')
+  const browser = { url: mailing.service.url, key: app.key }
+  await setHook(app.tenant, hook)
+  const signIn = async () => {
+    const asked = await loginOptions(browser)
+    return loginVerify(browser, asked.challengeId, authenticator.get(asked.publicKey))
+  }
+  hook.decide({ decision: 'refuse' })
+  expectError(await signIn(), 403, 'sign_in_refused')
+  expect((await latest(app, person.userId)).status).toBe('pending')
+  hook.decide({ decision: 'allow' })
+  expect((await signIn()).status).toBe(200)
+  expect((await latest(app, person.userId)).status).toBe('canceled')
+})
+
+test('a URL without a secret asks nobody, and lets nobody in', async () => {
+  await setHook(tenant, hook, { onFailure: 'allow' })
+  await mailing.service.sql('update apps set sign_in_hook_secret_sealed = null where tenant_id = $1', [tenant.tenantId])
+  await mailing.service.recode()
+  expectError(await newGuest(), 500, 'sign_in_hook_failed')
+  expect(hook.received).toEqual([])
+  expect(await counted(mailing.service, tenant)).toEqual({ sessions: 0, users: 0 })
+})
+
+test('what this process cannot ask is refused, also where a failure would let it pass', async () => {
+  const own = await startMailing()
+  const app = await own.service.newTenant()
+  await setHook(app, hook, { onFailure: 'allow' })
+  await own.service.deps.egress.close()
+  const refused = await newGuest(app)
+  expectError(refused, 429, 'rate_limited')
+  expect(refused.headers.get('retry-after')).toBe('1')
+  expect(await counted(own.service, app)).toEqual({ sessions: 0, users: 0 })
+  await own.stop()
 })
 
 test('of parallel answers with one code, one begins a session', async () => {
