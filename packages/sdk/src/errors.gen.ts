@@ -188,6 +188,8 @@ export interface ApiErrors {
   not_ready: 500
   /** Nothing waits for a signature now. Read GET /wallets/:id/onboarding: if its state is pending, try again later. */
   nothing_to_sign: 409
+  /** This transfer offer has another contract than the one that you answer. Read it again, and decide about what it says now. */
+  offer_changed: 409
   /** Only the receiver can accept or reject a transfer offer, and only the sender can withdraw it. */
   offer_not_yours: 403
   /** This transfer offer is over. Read its status with GET /wallets/:id/transfer-offers/:offerId. */

@@ -124,7 +124,7 @@ async function useOffers(client: HalfkeyClient, { wallets }: HalfkeyClient, { id
   const unknown = { status: 404, code: 'not_found' }
   await expect(client.wallets.transferOffer(walletId, offer)).rejects.toMatchObject(unknown)
   for (const answer of [wallets.acceptOffer, wallets.rejectOffer, wallets.withdrawOffer])
-    await expect(answer(walletId, offer, { delegatedSessionId: id })).rejects.toMatchObject(unknown)
+    await expect(answer(walletId, offer, { delegatedSessionId: id, contractId: '00' })).rejects.toMatchObject(unknown)
 }
 
 /** A session asks its owner, who refuses once and approves once: on a day on which their passkey is old enough. */

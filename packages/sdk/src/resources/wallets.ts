@@ -48,7 +48,8 @@ function answersOf({ one }: Calls) {
   return {
     /**
      * Takes the tokens of an incoming offer, by a delegated session whose policy allows it. What it returns and throws, `execute` of
-     * `delegatedSessions` does, too. @throws offer_settled, offer_not_yours, offers_unavailable, policy_denied, contract_archived
+     * `delegatedSessions` does, too. `contractId` is that of the offer as you decided about it.
+     * @throws offer_settled, offer_changed, offer_not_yours, offers_unavailable, policy_denied, contract_archived
      */
     acceptOffer: answer('/wallets/{id}/transfer-offers/{offerId}/accept'),
 

@@ -2,7 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { fail, notFoundField } from '../../platform/http/errors.ts'
 import { isId } from '../../platform/ids.ts'
 import type { OfferAnswer } from '../../platform/ports/tokens.ts'
-import { findOfferToAnswer, refuseSettled } from '../../wallets/tokens/service.ts'
+import { findOfferToAnswer, refuseLate } from '../../wallets/tokens/service.ts'
 import { findByCommand } from '../../wallets/transactions/service.ts'
 import { type ExecuteCall, findLive } from '../access.ts'
 import { beginExecution, finishExecution, type StartedExecution } from '../execute/begin.ts'
@@ -25,20 +25,21 @@ interface StartedAnswer {
 }
 
 /**
- * The command that answers an offer, for a session of the offer's wallet. An offer that is over is not answered, except to somebody
- * who repeats the call that did it. @throws not_found, offers_unavailable, offer_not_yours, offer_settled; what `findLive` throws
+ * The command that answers an offer, for a session of the offer's wallet: by the contract that the caller decided about. An offer that
+ * is over, or has another contract by now, is not answered, except to somebody who repeats the call that did it.
+ * @throws not_found, offers_unavailable, offer_not_yours, offer_settled, offer_changed; what `findLive` throws
  */
 async function commandOf(deps: Deps, call: ExecuteCall, { walletId, offerId, answer }: Answered, body: AnswerOffer) {
-  const { delegatedSessionId, commandId } = body
+  const { delegatedSessionId, commandId, contractId } = body
   if (!isId('dse', delegatedSessionId)) throw notFoundField('delegatedSessionId')
   const session = await findLive(store.findLive, deps.db, deps, call, delegatedSessionId)
   if (session.wallet_id !== walletId) throw fail('not_found')
-  const { command, isOver } = await findOfferToAnswer(deps, session, offerId, answer)
+  const { command, late } = await findOfferToAnswer(deps, session, { offerId, contractId, answer })
   const isRepeat =
-    isOver &&
+    late !== null &&
     commandId !== undefined &&
     (await findByCommand(deps.db, session.tenant_id, session.id, commandId)) !== undefined
-  if (isOver && !isRepeat) throw refuseSettled()
+  if (late !== null && !isRepeat) throw refuseLate(late)
   return { sessionId: session.id, command }
 }
 
@@ -50,7 +51,7 @@ export async function beginAnswer(
   body: AnswerOffer,
 ): Promise<StartedAnswer> {
   const { sessionId, command } = await commandOf(deps, call, answered, body)
-  const { delegatedSessionId: _, ...rest } = body
+  const { delegatedSessionId: _, contractId: __, ...rest } = body
   const input = { ...rest, commands: [command] } as Execute
   return { sessionId, input, begun: await beginExecution(deps, call, sessionId, input) }
 }

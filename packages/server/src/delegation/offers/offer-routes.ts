@@ -24,7 +24,7 @@ function answerRoute(answer: OfferAnswer, { summary, description }: { summary: s
       // Keyed by token and key, so that callers without them cannot make callers with them wait.
       turn: ({ caller, delegate, body }) =>
         `${caller.tenantId} ${body.delegatedSessionId} ${caller.keyId} ${delegate?.tokenHash.toString('base64') ?? ''} ${delegate?.jkt ?? ''}`,
-      errors: [...EXECUTE_REFUSALS, 'offer_settled', 'offer_not_yours', 'offers_unavailable'],
+      errors: [...EXECUTE_REFUSALS, 'offer_settled', 'offer_changed', 'offer_not_yours', 'offers_unavailable'],
       extension: true,
     },
     {

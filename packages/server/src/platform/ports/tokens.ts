@@ -54,12 +54,6 @@ export type OfferAnswer = 'accept' | 'reject' | 'withdraw'
 /** How an offer ended by somebody's choice. */
 export type OfferOutcome = 'accepted' | 'rejected' | 'withdrawn'
 
-/** What a party has to do with tokens. */
-export interface PartyTokens {
-  holdings: Holding[]
-  offers: Offer[]
-}
-
 /** What one transaction did to holdings and offers. */
 export interface TokenUpdate {
   updateId: string
@@ -101,11 +95,10 @@ export interface Tokens {
   offerScopes: ReadonlyMap<string, string>
   /** The end of the ledger, and its time there; null if it does not say. */
   end(): Promise<{ offset: number; at: Date | null }>
-  /**
-   * All holdings of a party, and all offers from or to it, as of an offset; `arguments_invalid` if they are too many to be read in
-   * `maxMs`. @throws PlaceLost
-   */
-  tokensOf(party: string, offset: number, maxMs: number): Promise<PartyTokens>
+  /** All holdings of a party as of an offset; `arguments_invalid` if they are too many to be read in `maxMs`. @throws PlaceLost */
+  holdingsOf(party: string, offset: number, maxMs: number): Promise<Holding[]>
+  /** All offers from or to it, likewise. Apart from the holdings: how many there are is up to others. */
+  offersOf(party: string, offset: number, maxMs: number): Promise<Offer[]>
   /** What happened to the holdings and offers of all parties after a place. @throws PlaceLost */
   updatesAfter(place: TokenPlace): Promise<TokenPage>
   /** How an update ended offers, by their contracts; without those of which the ledger does not say it, or not any more. */

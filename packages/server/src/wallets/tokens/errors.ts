@@ -11,6 +11,10 @@ export const TOKEN_ERRORS = {
     "Halfkey cannot list the transfer offers of this wallet: it does not follow the wallet's ledger, or cannot read this wallet.",
   ],
   offer_settled: [409, 'This transfer offer is over. Read its status with GET /wallets/:id/transfer-offers/:offerId.'],
+  offer_changed: [
+    409,
+    'This transfer offer has another contract than the one that you answer. Read it again, and decide about what it says now.',
+  ],
 } as const satisfies ErrorTable
 
 export const fail = failures(TOKEN_ERRORS)

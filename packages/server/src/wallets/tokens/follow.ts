@@ -1,19 +1,13 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type Ledger, LedgerError } from '../../platform/ports/ledger.ts'
-import {
-  type OfferOutcome,
-  type PartyTokens,
-  PlaceLost,
-  type TokenPage,
-  type Tokens,
-} from '../../platform/ports/tokens.ts'
-import { expire, partiesOf, readOutcomes, settle, settleOthers, takeOffered } from './offers.ts'
+import { type OfferOutcome, PlaceLost, type TokenPage, type Tokens } from '../../platform/ports/tokens.ts'
+import { expire, OutcomeUnasked, partiesOf, readOutcomes, settle, settleOthers, takeOffered } from './offers.ts'
 import { tellReceived } from './received.ts'
 import * as store from './store.ts'
 
-/** How many wallets are read in one step. */
-const WALLETS_A_STEP = 10
+/** How many wallets' holdings or offers are read in one step. */
+const WALLETS_A_STEP = 20
 /** For how long another one is begun in a step, before it is read on. */
 const WALLETS_MS_MAX = 5_000
 /** How long the reading of a wallet may take, and that of one that could not be read. */
@@ -34,10 +28,12 @@ const REREAD_MS_MIN = 10 * MINUTE_MS
 export type TokenLedger = Ledger & { tokens: Tokens }
 
 /** What counts as a holding or an offer of each registry. */
-const scopesOf = ({ scopes, offerScopes }: Tokens): string[] => [...scopes.values(), ...offerScopes.values()]
+const scopesOf = ({ scopes, offerScopes }: Tokens, kind: store.Kind): ReadonlyMap<string, string> =>
+  kind === 'holdings' ? scopes : offerScopes
 
 /** The same as the cursor has it. */
-const scopeOf = (tokens: Tokens): string => scopesOf(tokens).sort().join(' ')
+const scopeOf = (tokens: Tokens): string =>
+  [...scopesOf(tokens, 'holdings').values(), ...scopesOf(tokens, 'offers').values()].sort().join(' ')
 
 /** The ledgers whose cursor has another scope, so that it is logged once. */
 const waiting = new WeakSet<TokenLedger>()
@@ -88,7 +84,7 @@ async function ifThere(deps: Deps, cursor: store.CursorRow, body: (tx: Db) => Pr
 }
 
 /**
- * Stores that a wallet cannot be read now, with its old holdings as they are; the others are followed all the same.
+ * Stores that a wallet's holdings or offers cannot be read now, with the old ones as they are; the others are followed all the same.
  * @throws LedgerError if the ledger does not answer anybody
  */
 async function postpone(
@@ -100,7 +96,8 @@ async function postpone(
 ) {
   const isPassing = error.retryable || !error.definite
   if (isPassing) await tokens.end()
-  deps.log.error({ err: error, tenantId: wallet.tenant_id, walletId: wallet.wallet_id }, 'holdings cannot be read')
+  const of = { tenantId: wallet.tenant_id, walletId: wallet.wallet_id }
+  deps.log.error({ err: error, ...of }, `${wallet.kind} cannot be read`)
   const delay = Math.min(RETRY_MS_MAX, MINUTE_MS * 2 ** Math.min(wallet.failures, 10))
   await store.putFailure(deps.db, cursor, wallet, {
     problem: isPassing ? null : error.message.slice(0, PROBLEM_CHARS_MAX),
@@ -108,60 +105,95 @@ async function postpone(
   })
 }
 
+/** What is read of a wallet as of a cursor. */
+interface Reading {
+  ledger: TokenLedger
+  cursor: store.CursorRow
+  wallet: store.UnreadWallet
+  maxMs: number
+}
+
 /**
- * Reads all holdings and offers of a wallet. They are new to it if those of their registry were read before; otherwise only if they are younger
- * than the wallet, as a party may have held something before, and than the scope, as all was old when somebody began to look.
- * @returns whether they could be read, and the cursor is where it was
+ * Since when something of a wallet is new to it, though what counts was not read before: a party may have held something before it was
+ * the wallet's, and all was old when somebody began to look.
  */
+const youngSince = (cursor: store.CursorRow, wallet: store.UnreadWallet) =>
+  new Date(Math.max(wallet.created_at.getTime(), cursor.scope_at.getTime()))
+
+/** What the ledger said, as a transaction stores and tells it. */
+type Store = (tx: Db) => Promise<void>
+
+/** Reads all holdings of a wallet. They are new to it if those of their registry were read before; otherwise only if they are young. */
+async function readHoldings(deps: Deps, { ledger: { tokens }, cursor, wallet, maxMs }: Reading): Promise<Store> {
+  const holdings = await tokens.holdingsOf(wallet.party_id, cursor.ledger_offset, maxMs)
+  return async (tx) => {
+    const made = await store.putHoldings(tx, cursor.ledger, wallet, holdings)
+    const ids = holdings.map(({ contractId }) => contractId)
+    const gone = await store.archiveOthers(tx, wallet, ids, deps.now())
+    const since = youngSince(cursor, wallet)
+    const young = new Set(holdings.flatMap(({ contractId, createdAt }) => (createdAt >= since ? [contractId] : [])))
+    const counted = made.filter(
+      ({ contract_id: id, admin }) => wallet.scopes.includes(tokens.scopes.get(admin) ?? '') || young.has(id),
+    )
+    await tellReceived(tx, deps, { ledger: cursor.ledger, wallets: [wallet], update: null }, counted, gone)
+  }
+}
+
+/** Reads all offers from or to a wallet, as its holdings are read. */
+async function readOffers(deps: Deps, { ledger: { tokens }, cursor, wallet, maxMs }: Reading): Promise<Store> {
+  const offers = await tokens.offersOf(wallet.party_id, cursor.ledger_offset, maxMs)
+  const since = youngSince(cursor, wallet)
+  const isTold = ({ instrument, createdAt }: (typeof offers)[number]) =>
+    wallet.scopes.includes(tokens.offerScopes.get(instrument.admin) ?? '') || createdAt >= since
+  return async (tx) => {
+    await takeOffered(tx, deps, { cursor, wallet, place: null, offers, isTold })
+    await settleOthers(tx, deps, wallet, { offers, now: deps.now() })
+  }
+}
+
+/** Reads all holdings, or all offers, of a wallet. @returns whether they could be read, and the cursor is where it was */
 async function readWallet(deps: Deps, ledger: TokenLedger, cursor: store.CursorRow, wallet: store.UnreadWallet) {
-  const { tokens } = ledger
-  let read: PartyTokens
+  let stored: Store
   try {
     const maxMs = wallet.failures % WHOLE_TIME_EVERY === 0 ? READ_MS_MAX : READ_AGAIN_MS_MAX
-    read = await tokens.tokensOf(wallet.party_id, cursor.ledger_offset, maxMs)
+    const read = wallet.kind === 'holdings' ? readHoldings : readOffers
+    stored = await read(deps, { ledger, cursor, wallet, maxMs })
   } catch (error) {
     if (!(error instanceof LedgerError)) throw error
     await postpone(deps, ledger, cursor, wallet, error)
     return false
   }
-  const now = deps.now()
-  const { holdings, offers } = read
   return await ifThere(deps, cursor, async (tx) => {
+    const scopes = [...scopesOf(ledger.tokens, wallet.kind).values()]
     // Its user was deleted meanwhile, or another process has read it.
-    if (!(await store.putView(tx, cursor, wallet, scopesOf(tokens)))) return
-    const made = await store.putHoldings(tx, cursor.ledger, wallet, holdings)
-    const ids = holdings.map(({ contractId }) => contractId)
-    const gone = await store.archiveOthers(tx, wallet, ids, now)
-    const since = new Date(Math.max(wallet.created_at.getTime(), cursor.scope_at.getTime()))
-    const young = new Set(holdings.flatMap(({ contractId, createdAt }) => (createdAt >= since ? [contractId] : [])))
-    const isIn = (scopes: ReadonlyMap<string, string>, admin: string) => wallet.scopes.includes(scopes.get(admin) ?? '')
-    const counted = made.filter(({ contract_id: id, admin }) => isIn(tokens.scopes, admin) || young.has(id))
-    await tellReceived(tx, deps, { ledger: cursor.ledger, wallets: [wallet], update: null }, counted, gone)
-    const isTold = (offer: (typeof offers)[number]) =>
-      isIn(tokens.offerScopes, offer.instrument.admin) || offer.createdAt >= since
-    await takeOffered(tx, deps, { cursor, wallet, place: null, offers, isTold })
-    await settleOthers(tx, deps, wallet, { offers, now })
+    if (await store.putView(tx, cursor, wallet, scopes)) await stored(tx)
   })
 }
 
 /** What one update did, and how it ended offers. */
 interface Seen {
   update: TokenPage['updates'][number]
-  outcomes: ReadonlyMap<string, OfferOutcome>
+  /** Undefined if the ledger was not asked. */
+  outcomes: ReadonlyMap<string, OfferOutcome> | undefined
   now: Date
 }
 
 /** Takes what one update did to our wallets, and tells of it. */
 async function take(tx: Db, deps: Deps, cursor: store.CursorRow, { update, outcomes, now }: Seen) {
   const { ledger } = cursor
-  const parties = [...new Set([...update.created.map(({ owner }) => owner), ...partiesOf(update.offered)])]
-  const wallets = parties.length === 0 ? [] : await store.listFollowed(tx, cursor, parties)
+  const followed = async (kind: store.Kind, parties: readonly string[]) =>
+    parties.length === 0 ? [] : await store.listFollowed(tx, cursor, kind, [...new Set(parties)])
+  const wallets = await followed(
+    'holdings',
+    update.created.map(({ owner }) => owner),
+  )
   const made: Awaited<ReturnType<typeof store.putHoldings>> = []
   for (const wallet of wallets) {
     const theirs = update.created.filter(({ owner }) => owner === wallet.party_id)
     made.push(...(await store.putHoldings(tx, ledger, wallet, theirs)))
-    await takeOffered(tx, deps, { cursor, wallet, place: update, offers: update.offered, isTold: () => true })
   }
+  for (const wallet of await followed('offers', partiesOf(update.offered)))
+    await takeOffered(tx, deps, { cursor, wallet, place: update, offers: update.offered, isTold: () => true })
   const gone = update.archived.length === 0 ? [] : await store.archiveHoldings(tx, ledger, update.archived, now)
   await tellReceived(tx, deps, { ledger, wallets, update }, made, gone)
   await settle(tx, deps, cursor, { update, outcomes, now })
@@ -169,10 +201,14 @@ async function take(tx: Db, deps: Deps, cursor: store.CursorRow, { update, outco
 
 /** Reads on from the cursor. @returns whether there may be more */
 async function readOn(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorRow): Promise<boolean> {
-  const { updates, offset, at, hasMore, skipped } = await tokens.updatesAfter(store.placeOf(cursor))
-  const outcomes = await readOutcomes(deps.db, tokens, cursor, updates)
-  const now = deps.now()
+  const page = await tokens.updatesAfter(store.placeOf(cursor))
+  const { updates, outcomes } = await readOutcomes(deps, tokens, cursor, page.updates)
   const last = updates.at(-1)
+  const isCut = last !== undefined && updates.length < page.updates.length
+  const { offset, at, hasMore, skipped } = isCut
+    ? { offset: last.offset, at: last.recordedAt, hasMore: true, skipped: null }
+    : page
+  const now = deps.now()
   const next = {
     ...cursor,
     ledger_offset: offset,
@@ -184,12 +220,18 @@ async function readOn(deps: Deps, { tokens }: TokenLedger, cursor: store.CursorR
     stale_since: cursor.stale_since ?? (skipped === null ? null : now),
   }
   let isFull = false
-  const isMoved = await ifThere(deps, cursor, async (tx) => {
-    for (const update of updates)
-      await take(tx, deps, cursor, { update, outcomes: outcomes.get(update.updateId) ?? new Map(), now })
-    await store.moveCursor(tx, next)
-    isFull = await expire(tx, deps, next)
-  })
+  let isMoved: boolean
+  try {
+    isMoved = await ifThere(deps, cursor, async (tx) => {
+      for (const update of updates)
+        await take(tx, deps, cursor, { update, outcomes: outcomes.get(update.updateId), now })
+      await store.moveCursor(tx, next)
+      isFull = await expire(tx, deps, next)
+    })
+  } catch (error) {
+    if (error instanceof OutcomeUnasked) return true
+    throw error
+  }
   if (isMoved && skipped !== null) {
     deps.metrics.tokenUpdatesSkipped.inc({ reason: skipped })
     deps.log.error(

@@ -51,7 +51,7 @@ export async function listOffers(
   const of = { tenantId: wallet.tenant_id, walletId: wallet.id, direction, status, admin, instrument }
   return deps.db.tx(async (tx) => {
     await beginSnapshot(tx)
-    const following = await readFollowing(tx, wallet)
+    const following = await readFollowing(tx, wallet, 'offers')
     if (following === null) throw fail('offers_unavailable')
     const page = await store.pageOfOffers(tx, of, cursor ?? null, limit + 1)
     const offers = page.slice(0, limit).map((row) => toOffer(row, tokens))
@@ -81,23 +81,23 @@ export async function getOffer(deps: Deps, call: MaybeUserCall, id: string, offe
 /** An offer of a wallet as whoever answers it needs it. */
 interface OfferToAnswer {
   command: Command
-  /** Whether it is over: it cannot be answered any more. */
-  isOver: boolean
+  /** Why it cannot be answered any more: it is over, or goes on by another contract. Null if it can. */
+  late: 'offer_settled' | 'offer_changed' | null
 }
 
-/** What answers an offer. @throws not_found, offers_unavailable, offer_not_yours */
+/** What answers an offer by one of its contracts. @throws not_found, offers_unavailable, offer_not_yours */
 export async function findOfferToAnswer(
   deps: Deps,
   of: { tenant_id: Id<'ten'>; wallet_id: Id<'wal'>; party_id: string; ledger: string },
-  offerId: string,
-  answer: OfferAnswer,
+  { offerId, contractId, answer }: { offerId: string; contractId: string; answer: OfferAnswer },
 ): Promise<OfferToAnswer> {
   const row = await findOffer(deps.db, { tenantId: of.tenant_id, walletId: of.wallet_id }, offerId)
   const tokens = tokensOf(deps, of.ledger)
   const by = answer === 'withdraw' ? row.sender : row.receiver
   if (by !== of.party_id) throw fail('offer_not_yours')
-  return { command: tokens.answerOf(row.contract_id, answer), isOver: row.archived_at !== null }
+  const changed = row.contract_id === contractId ? null : 'offer_changed'
+  return { command: tokens.answerOf(contractId, answer), late: row.archived_at === null ? changed : 'offer_settled' }
 }
 
 /** For an answer that comes too late. */
-export const refuseSettled = () => fail('offer_settled')
+export const refuseLate = (why: NonNullable<OfferToAnswer['late']>) => fail(why)

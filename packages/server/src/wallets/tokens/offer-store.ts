@@ -52,9 +52,17 @@ export interface NewOffer {
   status: 'open' | 'expired'
 }
 
+/** As the unique index has it: the id of a token can be longer than an entry of an index. */
+const HASH_OF_TOKEN = sql`sha256(decode(replace(instrument, '\\', '\\\\'), 'escape'))`
+
+/** Which transfer an offer is a step of, as the unique index has it. */
+const transferOf = ({ instrument, originalId, sender, receiver, amount }: Offer): string =>
+  JSON.stringify([instrument.admin, originalId, sender, receiver, amount, instrument.id])
+
 /**
  * Stores offers of a wallet that are active. One that was there and goes on by another contract, or was gone and is there again, is
- * open again. @returns those that never were there
+ * open again. What names the same first contract with other parties, or another token or amount, is an offer of its own.
+ * @returns those that never were there
  */
 export async function putOffers(
   tx: Db,
@@ -63,11 +71,7 @@ export async function putOffers(
   given: readonly NewOffer[],
 ): Promise<OfferRow[]> {
   // Two contracts that both say that they are the same transfer are one: a statement takes each row once.
-  const offers = [
-    ...new Map(
-      given.map((each) => [JSON.stringify([each.offer.instrument.admin, each.offer.originalId]), each]),
-    ).values(),
-  ]
+  const offers = [...new Map(given.map((each) => [transferOf(each.offer), each])).values()]
   const made: OfferRow[] = []
   for (let from = 0; from < offers.length; from += CHUNK) {
     const some = offers.slice(from, from + CHUNK)
@@ -89,11 +93,9 @@ export async function putOffers(
         ${some.map(({ status }) => status)}::text[], ${told}::text[])
         as n(id, contract_id, original_id, direction, sender, receiver, admin, instrument, amount, requested_at, execute_before,
           awaits, meta, created_at, status, told)
-      on conflict (tenant_id, wallet_id, admin, original_id) do update set
-        contract_id = excluded.contract_id, direction = excluded.direction, sender = excluded.sender, receiver = excluded.receiver,
-        instrument = excluded.instrument, amount = excluded.amount, requested_at = excluded.requested_at,
-        execute_before = excluded.execute_before, awaits = excluded.awaits, meta = excluded.meta, status = 'open',
-        update_id = null, ended_at = null, archived_at = null
+      on conflict (tenant_id, wallet_id, admin, original_id, sender, receiver, amount, ${HASH_OF_TOKEN}) do update set
+        contract_id = excluded.contract_id, requested_at = excluded.requested_at, execute_before = excluded.execute_before,
+        awaits = excluded.awaits, meta = excluded.meta, status = 'open', update_id = null, ended_at = null, archived_at = null
         where o.contract_id <> excluded.contract_id or o.archived_at is not null
       returning ${COLUMNS}, xmax = 0 as is_new`)
     made.push(...rows.filter((row) => row.is_new))
@@ -138,7 +140,7 @@ export function lockExpired(
   limit: number,
 ): Promise<OwnedOffer[]> {
   return tx.query<OwnedOffer>(sql`${OWNED}
-    join token_views v on v.tenant_id = o.tenant_id and v.wallet_id = o.wallet_id
+    join token_views v on v.tenant_id = o.tenant_id and v.wallet_id = o.wallet_id and v.kind = 'offers'
     where o.ledger = ${ledger} and o.status = 'open' and o.execute_before < ${before}
       and v.generation = ${generation} and v.problem is null
     order by o.execute_before, o.id limit ${limit} for update of o for key share of w`)

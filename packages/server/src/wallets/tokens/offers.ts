@@ -1,11 +1,14 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
 import { type EventInput, eventOf, newEvent, publishAll } from '../../platform/events/events.ts'
+import { LedgerError } from '../../platform/ports/ledger.ts'
 import type { Offer, OfferOutcome, Tokens, TokenUpdate } from '../../platform/ports/tokens.ts'
 import * as store from './offer-store.ts'
 import { type CursorRow, type FollowedWallet, listFollowed } from './store.ts'
 
 const EVENTS_A_STATEMENT = 500
+/** For how long another update is asked about in a step, before those that were are stored. */
+const OUTCOMES_MS_MAX = 5_000
 /** How many offers one step lets expire. */
 const EXPIRED_A_STEP = 200
 /**
@@ -124,15 +127,25 @@ async function end(
 /** What nobody says how it ended. One whose time was over stays what it was called. */
 const unexplained = ({ status }: store.OfferRow): store.OfferStatus => (status === 'expired' ? 'expired' : 'ended')
 
-/** Ends the offers whose contracts an update used up, unless they go on by other ones. */
+/** An update used up an offer that was not known when the ledger was asked how: the step has to be read again. */
+export class OutcomeUnasked extends Error {}
+
+/** Ends the offers whose contracts an update used up, unless they go on by other ones. @throws OutcomeUnasked */
 export async function settle(
   tx: Db,
   deps: Deps,
   { ledger }: CursorRow,
-  { update, outcomes, now }: { update: TokenUpdate; outcomes: ReadonlyMap<string, OfferOutcome>; now: Date },
+  {
+    update,
+    outcomes,
+    now,
+  }: { update: TokenUpdate; outcomes: ReadonlyMap<string, OfferOutcome> | undefined; now: Date },
 ): Promise<void> {
   if (update.archived.length === 0) return
   const rows = await store.lockByContract(tx, ledger, update.archived)
+  if (rows.length === 0) return
+  // Another process has read a wallet meanwhile.
+  if (outcomes === undefined) throw new OutcomeUnasked(update.updateId)
   const statusOf = (row: store.OfferRow) => outcomes.get(row.contract_id) ?? unexplained(row)
   await end(tx, deps, rows, { place: update, statusOf, archivedAt: now })
 }
@@ -162,21 +175,42 @@ export async function expire(tx: Db, deps: Deps, cursor: CursorRow): Promise<boo
   return rows.length === EXPIRED_A_STEP
 }
 
-/** How each of these updates ended offers of our wallets, by update: the ledger is asked only of those that did. */
+/** Updates whose outcomes are known. */
+interface Explained {
+  /** The first ones of those that were read. */
+  updates: readonly TokenUpdate[]
+  /** By update, without those that ended no offers of our wallets. */
+  outcomes: ReadonlyMap<string, ReadonlyMap<string, OfferOutcome>>
+}
+
+/**
+ * How updates ended offers of our wallets: the ledger is asked only of those that did. If that takes long, or stops at one of them, those
+ * before it are returned. @throws LedgerError if it stops at the first one
+ */
 export async function readOutcomes(
-  db: Db,
+  { db, now }: Pick<Deps, 'db' | 'now'>,
   tokens: Tokens,
   cursor: CursorRow,
   updates: readonly TokenUpdate[],
-): Promise<Map<string, ReadonlyMap<string, OfferOutcome>>> {
-  const found = new Map<string, ReadonlyMap<string, OfferOutcome>>()
+): Promise<Explained> {
+  const outcomes = new Map<string, ReadonlyMap<string, OfferOutcome>>()
   const archived = updates.flatMap((update) => update.archived)
-  if (archived.length === 0) return found
+  if (archived.length === 0) return { updates, outcomes }
   const offers = updates.flatMap((update) => update.offered)
-  const wallets = offers.length === 0 ? [] : await listFollowed(db, cursor, [...new Set(partiesOf(offers))])
+  const wallets = offers.length === 0 ? [] : await listFollowed(db, cursor, 'offers', [...new Set(partiesOf(offers))])
   const ours = await store.knownOffers(db, cursor.ledger, archived)
   for (const offer of offers) if (wallets.some(({ party_id }) => isOf(party_id, offer))) ours.add(offer.contractId)
-  for (const { updateId, archived: gone } of updates)
-    if (gone.some((id) => ours.has(id))) found.set(updateId, await tokens.outcomesIn(updateId))
-  return found
+  const until = now().getTime() + OUTCOMES_MS_MAX
+  for (const [at, { updateId, archived: gone }] of updates.entries()) {
+    if (!gone.some((id) => ours.has(id))) continue
+    const before = { updates: updates.slice(0, at), outcomes }
+    if (at > 0 && now().getTime() >= until) return before
+    try {
+      outcomes.set(updateId, await tokens.outcomesIn(updateId))
+    } catch (error) {
+      if (at === 0 || !(error instanceof LedgerError)) throw error
+      return before
+    }
+  }
+  return { updates, outcomes }
 }

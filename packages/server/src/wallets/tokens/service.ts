@@ -10,7 +10,7 @@ import type { Holding, ListHoldings, WalletHoldings } from './schema.ts'
 import * as store from './store.ts'
 
 export { followTokens, type TokenLedger } from './follow.ts'
-export { findOfferToAnswer, refuseSettled } from './offer-service.ts'
+export { findOfferToAnswer, refuseLate } from './offer-service.ts'
 
 /** Beyond the age of a backup from which a participant is restored. */
 const ARCHIVED_KEPT_MS = 30 * 86_400_000
@@ -44,7 +44,7 @@ async function readView(tx: Db, wallet: WalletRow, query: ListHoldings & { limit
     admin: query.admin,
     instrument: query.instrument,
   }
-  const following = await readFollowing(tx, wallet)
+  const following = await readFollowing(tx, wallet, 'holdings')
   if (following === null) throw fail('holdings_unavailable')
   const sums = await store.sumsOf(tx, filter, INSTRUMENTS_MAX + 1)
   const page = await store.pageOf(tx, filter, after === undefined ? null : placeOf(after), limit + 1)

@@ -77,8 +77,12 @@ export interface FollowedWallet {
   party_id: string
 }
 
-/** A wallet whose holdings are to be read. */
+/** What of a wallet is read and followed: each apart from the other, as others decide how much there is of the offers. */
+export type Kind = 'holdings' | 'offers'
+
+/** A wallet whose holdings or offers are to be read. */
 export interface UnreadWallet extends FollowedWallet {
+  kind: Kind
   created_at: Date
   /** What counted when they were read the last time, by registry; empty if they never were. */
   scopes: string[]
@@ -87,20 +91,20 @@ export interface UnreadWallet extends FollowedWallet {
 }
 
 /**
- * Wallets, of all tenants, whose holdings were not read in this generation and are due. Half of them are new ones and half are
+ * Wallets, of all tenants, whose holdings or offers were not read in this generation and are due. Half of them are new ones and half are
  * to be read again, each in the order of their queue: neither keeps the other waiting.
  */
 export function listUnread({ db, now }: { db: Db; now: Date }, { ledger, generation }: CursorRow, limit: number) {
   const half = Math.ceil(limit / 2)
   return db.query<UnreadWallet>(sql`
-    select v.tenant_id, v.wallet_id, w.app_id, w.user_id, v.party_id, w.created_at, v.scopes, v.failures
+    select v.tenant_id, v.wallet_id, v.kind, w.app_id, w.user_id, v.party_id, w.created_at, v.scopes, v.failures
     from (
       (select * from token_views
-       where ledger = ${ledger} and generation = 0 and due_at <= ${now} order by due_at limit ${half})
+       where ledger = ${ledger} and generation = 0 and due_at <= ${now} order by due_at, kind limit ${half})
       union all
       (select * from token_views
        where ledger = ${ledger} and generation > 0 and generation < ${generation} and due_at <= ${now}
-       order by generation, due_at limit ${half})
+       order by generation, due_at, kind limit ${half})
     ) v join wallets w on w.tenant_id = v.tenant_id and w.id = v.wallet_id`)
 }
 
@@ -108,12 +112,12 @@ export function listUnread({ db, now }: { db: Db; now: Date }, { ledger, generat
 export async function putView(
   tx: Db,
   { generation }: CursorRow,
-  { tenant_id: tenantId, wallet_id: walletId }: FollowedWallet,
+  { tenant_id: tenantId, wallet_id: walletId, kind }: UnreadWallet,
   scopes: readonly string[],
 ): Promise<boolean> {
   const put = await tx.run(sql`
     update token_views set generation = ${generation}, scopes = ${scopes}::text[], failures = 0, problem = null
-    where tenant_id = ${tenantId} and wallet_id = ${walletId} and generation < ${generation}`)
+    where tenant_id = ${tenantId} and wallet_id = ${walletId} and kind = ${kind} and generation < ${generation}`)
   return put === 1
 }
 
@@ -121,24 +125,26 @@ export async function putView(
 export async function putFailure(
   db: Db,
   { generation }: CursorRow,
-  { tenant_id: tenantId, wallet_id: walletId, failures }: UnreadWallet,
+  { tenant_id: tenantId, wallet_id: walletId, kind, failures }: UnreadWallet,
   { problem, dueAt }: { problem: string | null; dueAt: Date },
 ): Promise<void> {
   await db.run(sql`
     update token_views set problem = coalesce(${problem}::text, problem), due_at = ${dueAt}, failures = ${failures + 1}
-    where tenant_id = ${tenantId} and wallet_id = ${walletId} and failures = ${failures} and generation < ${generation}`)
+    where tenant_id = ${tenantId} and wallet_id = ${walletId} and kind = ${kind} and failures = ${failures} and generation < ${generation}`)
 }
 
-/** The followed wallets of these parties. */
+/** The wallets of these parties of which this is followed. */
 export function listFollowed(
   tx: Db,
   { ledger, generation }: CursorRow,
+  kind: Kind,
   parties: readonly string[],
 ): Promise<FollowedWallet[]> {
   return tx.query<FollowedWallet>(sql`
     select v.tenant_id, v.wallet_id, v.party_id, w.app_id, w.user_id
     from token_views v join wallets w on w.tenant_id = v.tenant_id and w.id = v.wallet_id
-    where v.ledger = ${ledger} and v.party_id = any(${parties}::text[]) and v.generation = ${generation} and v.problem is null
+    where v.ledger = ${ledger} and v.party_id = any(${parties}::text[]) and v.kind = ${kind} and v.generation = ${generation}
+      and v.problem is null
     order by v.tenant_id, v.wallet_id
     for key share of w`)
 }
@@ -224,10 +230,13 @@ export interface HoldingFilter {
 const listed = ({ tenantId, walletId, admin, instrument }: HoldingFilter): Sql =>
   sql`${matching({ tenant_id: tenantId, wallet_id: walletId, admin, instrument })} and archived_at is null`
 
-/** Of how a wallet's ledger was read; undefined for one that is not followed yet. */
-export function findView(db: Db, { tenantId, walletId }: Pick<HoldingFilter, 'tenantId' | 'walletId'>) {
+/** Of how a wallet's holdings or offers were read; undefined for one that is not followed yet. */
+export function findView(
+  db: Db,
+  { tenantId, walletId, kind }: Pick<HoldingFilter, 'tenantId' | 'walletId'> & { kind: Kind },
+) {
   return db.one<{ generation: number; problem: string | null }>(sql`
-    select generation, problem from token_views where tenant_id = ${tenantId} and wallet_id = ${walletId}`)
+    select generation, problem from token_views where tenant_id = ${tenantId} and wallet_id = ${walletId} and kind = ${kind}`)
 }
 
 /** How much of a token somebody holds. */

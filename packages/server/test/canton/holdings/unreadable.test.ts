@@ -110,14 +110,17 @@ test('after a wallet that took long it is read on before the next one, and all a
   const { service, registry, follow, newHolder, sums } = scene
   const [ada, bob, eve] = [await newHolder(), await newHolder(), await newHolder()]
   const slow = [bob.walletId, eve.walletId]
-  await service.sql("update token_views set generation = 0, scopes = '{}' where wallet_id = any($1)", [slow])
+  await service.sql(
+    "update token_views set generation = 0, scopes = '{}' where wallet_id = any($1) and kind = 'holdings'",
+    [slow],
+  )
   registry.mint(ada.party, '3')
   registry.mint(bob.party, '4')
   const seen: { unread: number; has: Record<string, string> }[] = []
   // Whatever is read takes six seconds.
   service.steps['tokens read'] = async () => {
     const [row] = await service.sql<{ unread: string }>(
-      'select count(*) as unread from token_views where generation = 0 and wallet_id = any($1)',
+      "select count(*) as unread from token_views where generation = 0 and wallet_id = any($1) and kind = 'holdings'",
       [slow],
     )
     seen.push({ unread: Number(row?.unread), has: await sums(ada) })
@@ -141,10 +144,10 @@ test('a wallet that could not be read has ten seconds for the next tries, and a 
   for (let at = 0; at < 250; at += 1) registry.mint(party, '1')
   await follow()
   const tryAfter = async (failures: number) => {
-    await service.sql("update token_views set generation = 0, scopes = '{}', failures = $2 where wallet_id = $1", [
-      walletId,
-      failures,
-    ])
+    await service.sql(
+      "update token_views set generation = 0, scopes = '{}', failures = $2 where wallet_id = $1 and kind = 'holdings'",
+      [walletId, failures],
+    )
     participant.version = '3.6.0'
     // Each of the two pages takes eleven seconds.
     participant.onAsked = (path) => {
@@ -153,7 +156,7 @@ test('a wallet that could not be read has ten seconds for the next tries, and a 
     await follow()
     participant.heal()
     const [view] = await service.sql<{ failures: number }>(
-      'update token_views set due_at = $2 where wallet_id = $1 returning failures',
+      "update token_views set due_at = $2 where wallet_id = $1 and kind = 'holdings' returning failures",
       [walletId, service.deps.now()],
     )
     return view?.failures

@@ -8,7 +8,15 @@ import { call } from '../../harness/harness.ts'
 import type { CantonHolder } from '../canton.fixture.ts'
 import { newOwn, newShared, type Owner, ready } from '../owner.fixture.ts'
 import { INSTRUCTION, OFFER, TOKEN } from '../tokens.ts'
-import { ANSWERS, newAnswering, type OffersScene, STRANGER, startOffers } from './offers.fixture.ts'
+import {
+  ANSWERS,
+  answered,
+  contractOf,
+  newAnswering,
+  type OffersScene,
+  STRANGER,
+  startOffers,
+} from './offers.fixture.ts'
 
 let scene: OffersScene
 beforeAll(async () => {
@@ -100,7 +108,7 @@ test('nobody answers by a session that is not theirs, ended, or of another walle
   expectError(await hers.answer(id, 'accept', { commands: [] }), 400, 'validation_failed')
   expectError(await hers.answer(id, 'accept', { delegatedSessionId: 7 }), 400, 'validation_failed')
   const path = `/wallets/${ada.walletId}/transfer-offers/${id}/accept`
-  const body = { delegatedSessionId: hers.session.id }
+  const body = { delegatedSessionId: hers.session.id, contractId: await contractOf(scene, id) }
   const publishable = await tenant.newKey({ publishable: true })
   expectError(await tenant.post(path, body, { key: publishable }), 401, 'session_missing')
   const elsewhere = await service.newTenant()
@@ -119,7 +127,10 @@ test('a server answers without the token where the session has serverExecute, an
   const id = await offerId(STRANGER, ada.party, ada)
   const answer = async (serverExecute: boolean) => {
     const session = await newSession(service, tenant, ada, { policy: ANSWERS, serverExecute })
-    return tenant.post(`/wallets/${ada.walletId}/transfer-offers/${id}/accept`, { delegatedSessionId: session.id })
+    return tenant.post(`/wallets/${ada.walletId}/transfer-offers/${id}/accept`, {
+      delegatedSessionId: session.id,
+      contractId: await contractOf(scene, id),
+    })
   }
   expectError(await answer(false), 401, 'session_missing')
   expectStatus(await answer(true), 200)
@@ -144,10 +155,34 @@ test('an answer whose response is lost is repeated by its Idempotency-Key', asyn
   const key = await scene.tenant.newKey({ publishable: true })
   const headers = { authorization: `Bearer ${session.token}`, 'idempotency-key': 'once' }
   const path = `/v1/wallets/${ada.walletId}/transfer-offers/${id}/accept`
-  const run = () => call(scene.service.url, 'POST', path, { key, headers, body: { delegatedSessionId: session.id } })
+  const body = { delegatedSessionId: session.id, contractId: await contractOf(scene, id) }
+  const run = () => call(scene.service.url, 'POST', path, { key, headers, body })
   const first = expectStatus(await run(), 200)
   await scene.follow()
   expect(expectStatus(await run(), 200)).toEqual(first)
+  expect(tokensOf(ada.party)).toEqual(['3'])
+})
+
+test('an answer is to the contract that its caller read, whatever the offer is by now', async () => {
+  const { service, registry } = scene
+  const ada = await scene.newHolder()
+  const id = await offerId(STRANGER, ada.party, ada)
+  const first = await contractOf(scene, id)
+  const { answer } = await newAnswering(scene, ada)
+  const next = registry.offer(STRANGER, ada.party, '3', { original: first })
+  service.participant.happen([first], [next], [answered(first, 'Accept', 'Pending')])
+  await scene.follow()
+  for (const contractId of [first, await contractOf(scene, await offerId(STRANGER, ada.party, ada)), '', 'x'])
+    expectError(await answer(id, 'accept', { contractId, commandId: 'take' }), 409, 'offer_changed')
+  expectError(await answer(id, 'accept', { contractId: undefined }), 400, 'validation_failed')
+  expectError(await answer(id, 'accept', { contractId: 'x'.repeat(511) }), 400, 'validation_failed')
+  expect(tokensOf(ada.party)).toEqual([])
+  const contractId = await contractOf(scene, id)
+  const done = expectStatus(await answer(id, 'accept', { contractId, commandId: 'take' }), 200)
+  await scene.follow()
+  // A repeat is by its command id and the contract of then.
+  expect(expectStatus(await answer(id, 'accept', { contractId, commandId: 'take' }), 200).updateId).toBe(done.updateId)
+  expectError(await answer(id, 'accept', { contractId: first, commandId: 'take' }), 409, 'duplicate_command')
   expect(tokensOf(ada.party)).toEqual(['3'])
 })
 
@@ -164,7 +199,7 @@ async function offeredTo<T extends Owner>(owner: T) {
 test('a user’s own key signs an answer, and without it nothing happens', async () => {
   const owner = await ready(await newOwn(scene))
   const { offer, sessionId, delegate } = await offeredTo(owner)
-  const body = { delegatedSessionId: sessionId, commandId: 'take' }
+  const body = { delegatedSessionId: sessionId, contractId: offer.contractId, commandId: 'take' }
   const { status, signingRequest } = await delegate.wallets.acceptOffer(owner.walletId, offer.id, body)
   expect([status, isOpen(offer.contractId)]).toEqual(['signature_required', true])
   const { sign } = owner.key as OwnKey
@@ -178,7 +213,10 @@ test('a user’s own key signs an answer, and without it nothing happens', async
 test('a shared key signs an answer with commitments, as the command that the offer names', async () => {
   const owner = await ready(await newShared(scene))
   const { offer, sessionId, delegate } = await offeredTo(owner)
-  const alone = delegate.wallets.acceptOffer(owner.walletId, offer.id, { delegatedSessionId: sessionId })
+  const alone = delegate.wallets.acceptOffer(owner.walletId, offer.id, {
+    delegatedSessionId: sessionId,
+    contractId: offer.contractId,
+  })
   await expect(alone).rejects.toMatchObject({ code: 'validation_failed' })
   const { templateId, contractId } = offer
   const done = await executeOnCanton(delegate, {
@@ -200,5 +238,9 @@ test('wallets on a ledger that is not followed have no offers to list or answer'
   const unknown = `${path}/ofr_00000000000000000000000000`
   expectError(await tenant.get(path), 409, 'offers_unavailable')
   expectError(await tenant.get(unknown), 404, 'not_found')
-  expectError(await tenant.post(`${unknown}/accept`, { delegatedSessionId: session.id }), 404, 'not_found')
+  expectError(
+    await tenant.post(`${unknown}/accept`, { delegatedSessionId: session.id, contractId: '00' }),
+    404,
+    'not_found',
+  )
 })

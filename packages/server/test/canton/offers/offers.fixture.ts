@@ -66,6 +66,12 @@ export const ANSWERS = {
   ],
 }
 
+/** The contract of an offer now, as its list says it; any for one that is not there. */
+export async function contractOf({ service }: Pick<OffersScene, 'service'>, offerId: string): Promise<string> {
+  const rows = await service.sql<{ id: string }>('select contract_id as id from token_offers where id = $1', [offerId])
+  return rows[0]?.id ?? '00'
+}
+
 /** A session that may answer, and its calls. */
 export async function newAnswering({ service, tenant }: OffersScene, holder: CantonHolder, policy: object = ANSWERS) {
   const session = await newSession(service, tenant, holder, { policy, expiresInSeconds: 86_400 })
@@ -73,9 +79,10 @@ export async function newAnswering({ service, tenant }: OffersScene, holder: Can
   const headers = { authorization: `Bearer ${session.token}` }
   return {
     session,
-    answer(offerId: string, how: string, body: object = {}, walletId = holder.walletId) {
+    async answer(offerId: string, how: string, body: object = {}, walletId = holder.walletId) {
       const path = `/v1/wallets/${walletId}/transfer-offers/${offerId}/${how}`
-      return call(service.url, 'POST', path, { key, headers, body: { delegatedSessionId: session.id, ...body } })
+      const all = { delegatedSessionId: session.id, contractId: await contractOf({ service }, offerId), ...body }
+      return call(service.url, 'POST', path, { key, headers, body: all })
     },
   }
 }

@@ -211,14 +211,46 @@ test('views that lie are passed over', async () => {
   }
 })
 
-test('contracts that say that they are the same transfer are one offer, and another registry’s is another', async () => {
-  const { follow, newHolder, offersOf, registry, service } = scene
+test('contracts that say that they are the same transfer are one offer, and those with other terms are others', async () => {
+  const { follow, newHolder, offersOf, registry, told, service } = scene
   const ada = await newHolder()
   const original = `00${'aa'.repeat(32)}`
-  const [one, two] = ['1', '2'].map((amount) => registry.offer(STRANGER, ada.party, amount, { original }))
-  service.participant.happen([], [one as never, two as never])
+  const tin = { original, instrument: { admin: registry.admin, id: `TIN\\ä${'ü'.repeat(990)}` } }
+  const same = () => registry.offer(STRANGER, ada.party, '1', { original })
+  const others = [
+    registry.offer(STRANGER, ada.party, '2', { original }),
+    registry.offer(OTHER, ada.party, '1', { original }),
+    registry.offer(ada.party, STRANGER, '1', { original }),
+    registry.offer(STRANGER, ada.party, '1', tin),
+  ]
+  const [, last = ''] = service.participant.happen([], [same(), same(), ...others])
   await follow()
-  expect(await offersOf(ada)).toMatchObject([{ amount: '2', status: 'open' }])
+  const listed = await offersOf(ada)
+  expect(listed.map(({ amount, sender, direction }) => [amount, sender, direction]).sort()).toEqual(
+    [
+      ['1', STRANGER, 'incoming'],
+      ['2', STRANGER, 'incoming'],
+      ['1', OTHER, 'incoming'],
+      ['1', ada.party, 'outgoing'],
+      ['1', STRANGER, 'incoming'],
+    ].sort(),
+  )
+  expect((await told(ada)).offered).toHaveLength(5)
+  const first = listed.find(({ contractId }) => contractId === last)
+  service.participant.happen([last], [], [answered(last, 'Reject', 'Failed')])
+  await follow()
+  // Its end is the end of these terms: the same first contract with other ones is a new offer, and says so.
+  service.participant.happen([], [registry.offer(STRANGER, ada.party, '900', { original })])
+  await follow()
+  const [newest, ...before] = await offersOf(ada)
+  expect(newest).toMatchObject({ amount: '900', status: 'open' })
+  expect(before.find(({ id }) => id === first?.id)).toEqual({
+    ...(first as object),
+    status: 'rejected',
+    updateId: expect.any(String),
+    endedAt: expect.any(String),
+  })
+  expect((await told(ada)).offered).toHaveLength(6)
 })
 
 test('after pruning all is read again: what came is told, and what is gone has ended, nobody knows how', async () => {

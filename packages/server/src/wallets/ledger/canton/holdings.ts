@@ -80,3 +80,18 @@ export function holdingOf(tokens: NonNullable<CantonSettings['tokens']>, contrac
     createdAt: new Date(contract.createdAt),
   }
 }
+
+/** The interfaces and registries that the operator named. */
+export type Rules = NonNullable<CantonSettings['tokens']> & { holding: string }
+
+/** Asks for contracts of some interfaces. */
+export const filterOf = (interfaceIds: readonly string[]) => ({
+  cumulative: interfaceIds.map((interfaceId) => ({
+    identifierFilter: {
+      InterfaceFilter: { value: { interfaceId, includeInterfaceView: true, includeCreatedEventBlob: false } },
+    },
+  })),
+})
+
+/** Asks for holdings and offers. */
+export const bothOf = ({ holding, transferInstruction }: Rules) => filterOf([holding, transferInstruction])

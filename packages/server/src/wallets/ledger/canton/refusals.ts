@@ -1,4 +1,5 @@
 import { LedgerError, type LedgerErrorCode } from '../../../platform/ports/ledger.ts'
+import { PlaceLost } from '../../../platform/ports/tokens.ts'
 import { ParticipantError } from './participant.ts'
 
 // Error codes and categories: docs.digitalasset.com, "Error codes" of Canton.
@@ -65,3 +66,24 @@ const NEVER = new Set(['LOCAL_VERDICT_INACTIVE_CONTRACTS', 'CONTRACT_NOT_ACTIVE'
 export const codeIn = (message: string): string => /^([A-Z][A-Z0-9_]*)\(/.exec(message)?.[1] ?? ''
 
 export const isNever = (message: string): boolean => NEVER.has(codeIn(message))
+
+/** What came before an offset is not there any more. */
+export const PRUNED = 'PARTICIPANT_PRUNED_DATA_ACCESSED'
+const LOST = new Set(['OFFSET_AFTER_LEDGER_END', 'OFFSET_OUT_OF_RANGE', PRUNED])
+
+/** Asks for something at an offset. @throws PlaceLost, LedgerError */
+export async function askAt<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof ParticipantError && LOST.has(error.code))
+      throw Object.assign(new PlaceLost(error.message), { cause: error })
+    throw asLedgerError(error, { changesNothing: true })
+  }
+}
+
+/** Why the answer was not read though there is one; null for other errors. */
+export function unreadIn(error: unknown): 'oversize' | 'timeout' | null {
+  const cause = error instanceof LedgerError ? error.cause : error
+  return cause instanceof ParticipantError ? cause.unread : null
+}

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { LedgerError } from '../../../platform/ports/ledger.ts'
 import {
-  type OfferOutcome,
-  type PartyTokens,
+  type Holding,
+  type Offer,
   PlaceLost,
   type TokenPage,
   type TokenPlace,
@@ -11,11 +11,12 @@ import {
   type TokenUpdate,
 } from '../../../platform/ports/tokens.ts'
 import { Checkpoint, Offset, readLedgerEnd } from './completions.ts'
-import { Created, holdingOf } from './holdings.ts'
-import { answerOf, Exercised, offerOf, outcomeOf } from './offers.ts'
+import { bothOf, Created, filterOf, holdingOf, type Rules } from './holdings.ts'
+import { createOutcomes, TRIES } from './offer-outcomes.ts'
+import { answerOf, offerOf } from './offers.ts'
 import { ParticipantError } from './participant.ts'
 import type { Parts } from './parts.ts'
-import { asking, asLedgerError } from './refusals.ts'
+import { askAt, asking, PRUNED, unreadIn } from './refusals.ts'
 import type { CantonSettings } from './settings.ts'
 
 /** How many updates, or contracts, are asked for at once: the participant's own limit, unless its operator has raised it. */
@@ -26,8 +27,6 @@ const PAGE = 200
  */
 const CONTRACTS_MAX = 100_000
 const PAGES_MAX = 1_000
-/** How often an update is asked for before it is passed over. */
-const TRIES = 3
 /**
  * How many offsets before the place are read again: a participant that was restored while nobody looked gives them anew. What is
  * known already changes nothing.
@@ -69,60 +68,29 @@ const Update = z.object({
 })
 type Update = z.infer<typeof Update>['update']
 
-type Rules = NonNullable<CantonSettings['tokens']> & { holding: string }
-
-const filterOf = ({ holding, transferInstruction }: Rules) => ({
-  cumulative: [holding, transferInstruction].map((interfaceId) => ({
-    identifierFilter: {
-      InterfaceFilter: { value: { interfaceId, includeInterfaceView: true, includeCreatedEventBlob: false } },
-    },
-  })),
-})
+/** What contracts show. */
+interface Found {
+  holdings: Holding[]
+  offers: Offer[]
+}
 
 /** Takes a contract in. One that is not as the API describes it counts as nothing: it must not stop all that follow. */
-function readContract(rules: Rules, contract: unknown, { holdings, offers }: PartyTokens): void {
+function readContract(rules: Rules, contract: unknown, { holdings, offers }: Found): void {
   const read = Created.safeParse(contract)
   const [holding, offer] = read.success ? [holdingOf(rules, read.data), offerOf(rules, read.data)] : [null, null]
   if (holding !== null) holdings.push(holding)
   if (offer !== null) offers.push(offer)
 }
 
-const PRUNED = 'PARTICIPANT_PRUNED_DATA_ACCESSED'
-const LOST = new Set(['OFFSET_AFTER_LEDGER_END', 'OFFSET_OUT_OF_RANGE', PRUNED])
-
-/** Asks for something at an offset. @throws PlaceLost, LedgerError */
-async function askAt<T>(ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask()
-  } catch (error) {
-    if (error instanceof ParticipantError && LOST.has(error.code))
-      throw Object.assign(new PlaceLost(error.message), { cause: error })
-    throw asLedgerError(error, { changesNothing: true })
-  }
-}
-
-/** Takes in what a party has of the contracts that are active. */
-function readActive(
-  { settings }: Parts,
-  rules: Rules,
-  { party, entries, found }: { party: string; entries: readonly z.infer<typeof Entry>[]; found: PartyTokens },
-): void {
-  const all: PartyTokens = { holdings: [], offers: [] }
+/** Takes in the contracts that are active. */
+function readActive({ settings }: Parts, rules: Rules, entries: readonly z.infer<typeof Entry>[], found: Found): void {
   for (const { contractEntry: each } of entries)
     if ('JsActiveContract' in each && each.JsActiveContract.synchronizerId === settings.synchronizer)
-      readContract(rules, each.JsActiveContract.createdEvent, all)
-  found.holdings.push(...all.holdings.filter(({ owner }) => owner === party))
-  found.offers.push(...all.offers.filter(({ sender, receiver }) => sender === party || receiver === party))
-}
-
-/** Why the answer was not read though there is one; null for other errors. */
-function unreadIn(error: unknown): 'oversize' | 'timeout' | null {
-  const cause = error instanceof LedgerError ? error.cause : error
-  return cause instanceof ParticipantError ? cause.unread : null
+      readContract(rules, each.JsActiveContract.createdEvent, found)
 }
 
 const tooMany = (what: string) =>
-  new LedgerError('arguments_invalid', `The party's holdings cannot be read at once: there are ${what}.`)
+  new LedgerError('arguments_invalid', `What the party has cannot be read at once: there are ${what}.`)
 
 type ContractsPage = z.infer<typeof ContractsPage>
 
@@ -144,15 +112,16 @@ async function readContracts({ participant }: Parts, body: object, left: () => n
   }
 }
 
-/** All active holdings and offers of a party, in pages if they are many, which takes a participant of version 3.6. */
-async function tokensOf(
+/** The active contracts of an interface that a party sees, in pages if they are many, which takes a participant of version 3.6. */
+async function activeOf(
   parts: Parts,
   rules: Rules,
+  interfaceId: string,
   { party, offset, maxMs }: { party: string; offset: number; maxMs: number },
-): Promise<PartyTokens> {
+): Promise<Found> {
   const until = parts.now().getTime() + maxMs
   const left = () => until - parts.now().getTime()
-  const eventFormat = { filtersByParty: { [party]: filterOf(rules) }, verbose: false }
+  const eventFormat = { filtersByParty: { [party]: filterOf([interfaceId]) }, verbose: false }
   const asked = { activeAtOffset: offset, eventFormat }
   const few = await askAt(() =>
     parts.participant.post(`/v2/state/active-contracts?limit=${PAGE}`, asked, z.array(Entry).max(PAGE), left()),
@@ -160,9 +129,9 @@ async function tokensOf(
     if (unreadIn(error) !== null && left() > 0) return null
     throw error
   })
-  const found: PartyTokens = { holdings: [], offers: [] }
+  const found: Found = { holdings: [], offers: [] }
   if (few !== null && few.length < PAGE) {
-    readActive(parts, rules, { party, entries: few, found })
+    readActive(parts, rules, few, found)
     return found
   }
   let pageToken: string | null = null
@@ -170,7 +139,7 @@ async function tokensOf(
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
     const page = await readContracts(parts, pageToken === null ? asked : { ...asked, pageToken }, left)
     const contracts = page.activeContracts ?? []
-    readActive(parts, rules, { party, entries: contracts, found })
+    readActive(parts, rules, contracts, found)
     looked += contracts.length
     const next: string | null = page.nextPageToken || null
     if (next === null) return found
@@ -193,10 +162,10 @@ async function askUpdates(parts: Parts, rules: Rules, after: number, upTo: numbe
     endInclusive: upTo,
     updateFormat: {
       includeTransactions: {
-        eventFormat: { filtersForAnyParty: filterOf(rules), verbose: false },
+        eventFormat: { filtersForAnyParty: bothOf(rules), verbose: false },
         transactionShape: 'TRANSACTION_SHAPE_ACS_DELTA',
       },
-      includeReassignments: { filtersForAnyParty: filterOf(rules), verbose: false },
+      includeReassignments: { filtersForAnyParty: bothOf(rules), verbose: false },
     },
   }
   const page = await askAt(() => parts.participant.post(`/v2/updates?limit=${limit}`, body, z.array(Update)))
@@ -252,7 +221,7 @@ function readUpdate({ settings: { synchronizer } }: Parts, rules: Rules, update:
   if ('OffsetCheckpoint' in update) return null
   const value = 'Transaction' in update ? update.Transaction.value : update.Reassignment.value
   const { updateId, offset, recordTime } = value
-  const made: PartyTokens = { holdings: [], offers: [] }
+  const made: Found = { holdings: [], offers: [] }
   const archived: string[] = []
   const known = {
     updateId,
@@ -333,39 +302,6 @@ async function updatesAfter(parts: Parts, rules: Rules, place: TokenPlace): Prom
   return { updates, offset: offsetOf(latest), at: updates.at(-1)?.recordedAt ?? null, hasMore: true, skipped: null }
 }
 
-/** What its choices are. Whatever else a participant answers stops nobody. */
-const Effects = z.object({
-  update: z.object({ Transaction: z.object({ value: z.object({ events: z.array(z.looseObject({})) }) }) }),
-})
-
-/**
- * How a transaction ended offers. Those of which the participant does not say it, or not any more, are not among them; nor are any
- * of one that cannot be read. @throws LedgerError if it may say it later
- */
-async function outcomesIn(parts: Parts, rules: Rules, updateId: string): Promise<Map<string, OfferOutcome>> {
-  const eventFormat = { filtersForAnyParty: filterOf(rules), verbose: false }
-  const includeTransactions = { eventFormat, transactionShape: 'TRANSACTION_SHAPE_LEDGER_EFFECTS' }
-  const body = { updateId, updateFormat: { includeTransactions } }
-  const outcomes = new Map<string, OfferOutcome>()
-  for (let tries = 1; ; tries += 1)
-    try {
-      const answer = await askAt(() => parts.participant.post('/v2/updates/update-by-id', body, z.unknown()))
-      for (const event of Effects.safeParse(answer).data?.update.Transaction.value.events ?? []) {
-        const exercised = Exercised.safeParse(event.ExercisedEvent).data
-        const outcome = exercised === undefined ? null : outcomeOf(rules, exercised)
-        if (exercised !== undefined && outcome !== null) outcomes.set(exercised.contractId, outcome)
-      }
-      return outcomes
-    } catch (error) {
-      const isOver = error instanceof PlaceLost || (error instanceof LedgerError && !error.retryable)
-      if (isOver) return outcomes
-      if (unreadIn(error) === null) throw error
-      if (tries < TRIES) continue
-      await readLedgerEnd(parts)
-      return outcomes
-    }
-}
-
 /** What counts as a contract of an interface, of each registry, in short. */
 function scopesOf({ registries }: Rules, { participant, synchronizer }: CantonSettings, interfaceId: string) {
   const shortOf = (admin: string) =>
@@ -388,9 +324,16 @@ export function createTokenReader(parts: Parts): Tokens | undefined {
       const { offset, seenUntil } = await asking(() => readLedgerEnd(parts))
       return { offset, at: seenUntil }
     },
-    tokensOf: (party, offset, maxMs) => tokensOf(parts, rules, { party, offset, maxMs }),
+    async holdingsOf(party, offset, maxMs) {
+      const { holdings } = await activeOf(parts, rules, rules.holding, { party, offset, maxMs })
+      return holdings.filter(({ owner }) => owner === party)
+    },
+    async offersOf(party, offset, maxMs) {
+      const { offers } = await activeOf(parts, rules, rules.transferInstruction, { party, offset, maxMs })
+      return offers.filter(({ sender, receiver }) => sender === party || receiver === party)
+    },
     updatesAfter: (place) => updatesAfter(parts, rules, place),
-    outcomesIn: (updateId) => outcomesIn(parts, rules, updateId),
+    outcomesIn: createOutcomes(parts, rules),
     offerTemplateId: rules.transferInstruction,
     answerOf: (contractId, answer) => answerOf(rules, contractId, answer),
   }
