@@ -32,7 +32,6 @@ const underWay: LeftOut = { leftOut: 'what is under way ends with the old instal
  */
 export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   accepted_restores: ofInstallation,
-  agent_tokens: { leftOut: 'opens the old installation only: users connect their agents again' },
   tenants: 'copied',
   apps: 'copied',
   app_logos: 'copied',
@@ -43,6 +42,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   wallet_spending: 'copied',
   wallet_recipients: 'copied',
   delegated_sessions: 'copied',
+  agent_tokens: { leftOut: 'opens the old installation only: users connect their agents again' },
   approvals: 'copied',
   analytics_active_users: 'copied',
   analytics_daily: 'copied',
