@@ -198,7 +198,7 @@ function showReturning(page, { redirectTo }) {
   if (!mayOpen(redirectTo)) return showEnd(page, 'Done', 'You can close this page and go back to the agent.')
   page.show([
     make('h1', {}, 'Taking you back to the agent…'),
-    make('p', { class: 'lead' }, 'You can close this page when the agent says that it goes on.'),
+    make('p', { class: 'lead' }, 'You can close this page once the agent continues.'),
     make(
       'div',
       { class: 'stack' },
