@@ -1,7 +1,8 @@
 // What single calls cost: CPU seconds of the service and of PostgreSQL per 1,000 of them, and bytes that the database grows by.
+// A webhook gets the events of the last kind only: docs/sizing.md counts with these figures.
 
 import type { Load } from './child/load.ts'
-import { startHelper } from './children.ts'
+import { type Helper, startHelper } from './children.ts'
 import { actingFor, chainsOf, type Holder, newHolder, SESSIONS } from './execute.ts'
 import { median, whole } from './figures.ts'
 import type { Outcome } from './main.ts'
@@ -18,12 +19,19 @@ const WARM_UP_MS = 3_000
 /** Challenges made for each second. If they run out, the run is over sooner. */
 const LOGINS_A_SECOND = 1_500
 
+const EVENT_TYPE = 'acme.measured'
+/** Events a second: so few that their deliveries keep up, and are over soon after the last request. */
+const EVENTS_A_SECOND = 800
+/** Tables whose rows go after the retention period, by deletion. */
+const PASSING = ['events', 'deliveries', 'attempts', 'outbox']
+
 interface Stage extends Measured {
+  receiver: Helper
   passkeys: Passkey[]
   holders: Holder[]
 }
 
-type Kind = 'execute' | 'login-verify' | 'GET' | 'GET by a user' | 'POST'
+type Kind = 'execute' | 'login-verify' | 'GET' | 'GET by a user' | 'POST' | 'event'
 
 const WHAT: Record<Kind, string> = {
   execute: `POST …/execute, ${SESSIONS} sessions`,
@@ -31,6 +39,7 @@ const WHAT: Record<Kind, string> = {
   GET: 'GET /v1/users/:id with an API key',
   'GET by a user': 'GET /v1/users/me with an access token',
   POST: 'POST /v1/users',
+  event: 'POST /v1/events, and its delivery to one webhook',
 }
 
 let tags = 0
@@ -61,22 +70,45 @@ async function loadOf(stage: Stage, kind: Kind): Promise<Partial<Load>> {
     case 'POST':
       tags += 1
       return { expectedStatus: 201, post: { path: '/v1/users', tag: `${process.pid}-${tags}` } }
+    case 'event': {
+      const body = JSON.stringify({ type: EVENT_TYPE, data: { invoiceId: 'inv_1', total: '25.00' } })
+      return { expectedStatus: 201, perSecond: EVENTS_A_SECOND, same: { path: '/v1/events', body } }
+    }
   }
+}
+
+/** Webhooks for the last kind: made only then, because they would get the events of the others, too. */
+async function prepareDelivery(stage: Stage): Promise<void> {
+  const [port] = await stage.receiver.call<number[]>('open', 1)
+  await call(stage, 'POST', '/event-types', { name: EVENT_TYPE })
+  await call(stage, 'POST', '/webhooks', { url: `http://127.0.0.1:${port}/hook`, events: [EVENT_TYPE] })
+}
+
+/** Bytes of tables and indexes. What PostgreSQL can use again counts, its log does not. */
+interface Size {
+  all: number
+  /** Of the tables that hold events and deliveries. */
+  passing: number
 }
 
 interface Grown extends Run {
-  /** By how many bytes the tables and indexes grew. What PostgreSQL can use again counts, its log does not. */
-  bytes: number
+  grown: Size
+}
+
+async function sizeOf({ bed }: Stage): Promise<Size> {
+  const [row] = await bed.sql<{ all: string; passing: string }>(
+    `select pg_database_size(current_database()) as all,
+       (select sum(pg_total_relation_size(oid)) from pg_class where relname = any($1) and relkind in ('r', 'p')) as passing`,
+    [PASSING],
+  )
+  return { all: Number(row?.all), passing: Number(row?.passing) }
 }
 
 async function measureGrowth(stage: Stage, load: Partial<Load>): Promise<Grown> {
-  const size = async () => {
-    const [row] = await stage.bed.sql<{ bytes: string }>('select pg_database_size(current_database()) as bytes')
-    return Number(row?.bytes)
-  }
-  const before = await size()
+  const before = await sizeOf(stage)
   const run = await measure(stage, { connections: CONNECTIONS, warmUpMs: WARM_UP_MS, ...load })
-  return { ...run, bytes: (await size()) - before }
+  const after = await sizeOf(stage)
+  return { ...run, grown: { all: after.all - before.all, passing: after.passing - before.passing } }
 }
 
 /** CPU milliseconds a call, which are seconds per 1,000. */
@@ -84,10 +116,11 @@ function costRow(kind: Kind, runs: readonly Grown[]): Row {
   const perCall = ({ cpu, succeeded }: Run, ...names: string[]) =>
     (names.reduce((sum, name) => sum + (cpu.bySeconds[name] ?? Number.NaN), 0) / succeeded) * 1000
   const of = (...names: string[]) => median(runs.map((run) => perCall(run, ...names))).toFixed(3)
-  const bytes = whole(median(runs.map((run) => run.bytes / run.succeeded)))
+  const bytes = (sizes: (grown: Size) => number) =>
+    whole(median(runs.map(({ grown, succeeded }) => sizes(grown) / succeeded)))
   return {
     what: WHAT[kind],
-    measured: `${of('service', 'PostgreSQL')} CPU s per 1 000 calls, ${errorsOf(runs)} errors; ${bytes} bytes a call`,
+    measured: `${of('service', 'PostgreSQL')} CPU s per 1 000 calls, ${errorsOf(runs)} errors; bytes a call: ${bytes(({ all, passing }) => all - passing)} stay, ${bytes(({ passing }) => passing)} go with its events`,
     runs: runs.map((run) => perCall(run, 'service', 'PostgreSQL').toFixed(3)).join(', '),
     cpu: `service ${of('service')}, PostgreSQL ${of('PostgreSQL')} per 1 000`,
   }
@@ -96,7 +129,7 @@ function costRow(kind: Kind, runs: readonly Grown[]): Row {
 /** `npm run bench -- cost` */
 export async function cost(quick: boolean, only: string | undefined): Promise<Outcome> {
   const bed = await openBed()
-  const load = startHelper('load')
+  const [load, receiver] = [startHelper('load'), startHelper('receiver')] as const
   try {
     const service = await bed.start()
     const tenant = await firstTenant(bed)
@@ -105,12 +138,15 @@ export async function cost(quick: boolean, only: string | undefined): Promise<Ou
       service: { pid: service.pid },
       PostgreSQL: { pid: bed.postgresPid, family: true },
       load: { pid: load.pid },
+      receiver: { pid: receiver.pid },
     }
-    const stage: Stage = { bed, service, load, forMs: quick ? 3_000 : 8_000, watched, passkeys, holders: [] }
+    const forMs = quick ? 3_000 : 8_000
+    const stage: Stage = { bed, service, load, receiver, forMs, watched, passkeys, holders: [] }
     await forEachOf(SESSIONS, async () => void stage.holders.push(await newHolder(stage, actingFor(stage))))
     const rows: Row[] = []
     for (const kind of Object.keys(WHAT) as Kind[]) {
       if (only !== undefined && only !== kind) continue
+      if (kind === 'event') await prepareDelivery(stage)
       const runs: Grown[] = []
       for (let run = 0; run < (quick ? 1 : 3); run += 1) {
         step(`${kind}, run ${run + 1}`)
@@ -124,7 +160,7 @@ export async function cost(quick: boolean, only: string | undefined): Promise<Ou
     ]
     return { facts, rows }
   } finally {
-    await load.end()
+    for (const helper of [load, receiver]) await helper.end()
     await bed.close()
   }
 }

@@ -221,7 +221,7 @@ describe('the search index', () => {
       bytes += Number(response.headers.get('content-length'))
     }
     expect(bytes).toBeGreaterThan(0)
-    expect(bytes).toBeLessThan(360_000)
+    expect(bytes).toBeLessThan(420_000)
   })
 })
 
