@@ -1,6 +1,6 @@
 export { AGENT_CALLS, AGENT_OPERATIONS, enterAsDelegate } from './agent/enter.ts'
 export { resourceMetadataOf } from './connect/place.ts'
-export { sessionTokenFor } from './connect/tokens.ts'
+export { sessionTokenFor } from './connect/tokens/tokens.ts'
 export { invalidateDecisions } from './manage/end-store.ts'
 export { endSessionsOf } from './manage/revoke.ts'
 export { endAllSessions } from './manage/revoke-all.ts'

@@ -3,7 +3,7 @@ import { authorize } from './authorize.ts'
 import { AgentAnswer, AgentRequest, ConnectAgent } from './connect-schema.ts'
 import { connectAgent, getAgentRequest, refuseAgent } from './decide.ts'
 import { metadataRoutes } from './metadata.ts'
-import { tokenEndpoint } from './token-endpoint.ts'
+import { revocationEndpoint, tokenEndpoint } from './tokens/endpoint.ts'
 
 /** What only the hosted page may call: where a user connects an agent. */
 export const connectPageRoutes: Route[] = [
@@ -60,4 +60,5 @@ export const connectPlainRoutes: readonly PlainRoute[] = [
   ...metadataRoutes,
   { path: '/oauth/:appId/authorize', handler: authorize },
   { method: 'POST', path: '/oauth/:appId/token', handler: tokenEndpoint },
+  { method: 'POST', path: '/oauth/:appId/revoke', handler: revocationEndpoint },
 ]

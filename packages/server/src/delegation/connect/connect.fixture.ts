@@ -151,16 +151,23 @@ export async function confirmed(scene: Scene, body?: object, change?: Record<str
 export const codeOf = async (scene: Scene, body?: object, change?: Record<string, string | null>): Promise<string> =>
   (await confirmed(scene, body, change)).searchParams.get('code') ?? ''
 
+const form =
+  (endpoint: string) =>
+  (
+    { service, tenant }: Pick<Scene, 'service' | 'tenant'>,
+    given: Record<string, string>,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> =>
+    call(service.url, 'POST', `/oauth/${tenant.appId}/${endpoint}`, {
+      raw: new URLSearchParams(given).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    })
+
 /** Calls the token endpoint of an app. */
-export const token = (
-  { service, tenant }: Pick<Scene, 'service' | 'tenant'>,
-  given: Record<string, string>,
-  headers: Record<string, string> = {},
-): Promise<Answer> =>
-  call(service.url, 'POST', `/oauth/${tenant.appId}/token`, {
-    raw: new URLSearchParams(given).toString(),
-    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-  })
+export const token = form('token')
+
+/** Calls the revocation endpoint of an app. */
+export const revocation = form('revoke')
 
 /** The parameters of a good exchange. */
 export const exchangeOf = (scene: Scene, code: string): Record<string, string> => ({

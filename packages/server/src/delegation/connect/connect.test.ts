@@ -19,6 +19,7 @@ import {
   REDIRECT,
   refreshOf,
   request,
+  revocation,
   type Scene,
   startClients,
   statusOf,
@@ -58,6 +59,7 @@ describe('metadata', () => {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,
       token_endpoint: `${issuer}/token`,
+      revocation_endpoint: `${issuer}/revoke`,
       code_challenge_methods_supported: ['S256'],
       token_endpoint_auth_methods_supported: ['none'],
       authorization_response_iss_parameter_supported: true,
@@ -495,5 +497,42 @@ describe('tokens', () => {
     ])
     expectError(await atMcp(all, access), 500, 'record_tampered')
     expectError(await token(all, refreshOf(all, refresh)), 500, 'record_tampered')
+  })
+})
+
+describe('a client that disconnects', () => {
+  test.each(['access', 'refresh'] as const)(
+    'with its %s token ends the session, once and for all its tokens',
+    async (which) => {
+      const all = await scene()
+      const agent = await connected(all)
+      const given = { token: agent[which], client_id: all.clientId, token_type_hint: 'refresh_token' }
+      for (const _ of [1, 2]) expect([(await revocation(all, given)).status]).toEqual([200])
+      expect(await statusOf(all, agent.sessionId)).toBe('revoked')
+      expectError(await atMcp(all, agent.access), 401, 'session_invalid')
+      expect(grantError(await token(all, refreshOf(all, agent.refresh)))).toEqual(INVALID)
+      const ended = await service.sql(
+        `select from audit_only_entries where tenant_id = $1 and action = 'agent.connection_ended'`,
+        [all.tenant.tenantId],
+      )
+      expect(ended).toHaveLength(1)
+    },
+  )
+
+  test('cannot end what another client, app or tenant has, and learns nothing from tokens that are none', async () => {
+    const [all, other] = await Promise.all([scene(), scene()])
+    const { access, refresh, sessionId } = await connected(all)
+    const mine = { token: refresh, client_id: all.clientId }
+    expect(grantError(await revocation(all, { ...mine, client_id: other.clientId }))).toEqual(INVALID)
+    for (const [at, given] of [
+      [other, mine],
+      [all, { ...mine, token: `${refresh}x` }],
+      [all, { ...mine, token: 'x' }],
+    ] as const)
+      expect((await revocation(at, given)).status).toBe(200)
+    expect(grantError(await revocation(all, { client_id: all.clientId }))).toEqual([400, 'invalid_request'])
+    expect(grantError(await revocation(all, { ...mine, client_secret: 'x' }))).toEqual([400, 'invalid_client'])
+    expect(await statusOf(all, sessionId)).toBe('active')
+    expect((await atMcp(all, access)).status).toBe(200)
   })
 })

@@ -15,7 +15,7 @@ import { authorizationServerOf, connectableApp } from './place.ts'
 import { answeredAt, destinationOf } from './redirect.ts'
 import { opensLink, readReference } from './reference.ts'
 import type { AskedConnection, StoredConnection } from './request.ts'
-import { createCode } from './tokens.ts'
+import { createCode } from './tokens/tokens.ts'
 
 /** Holdings that are looked at to say what a wallet holds. */
 const HOLDINGS_MAX = 200

@@ -1,13 +1,13 @@
 import { createSecretKey } from 'node:crypto'
-import type { Db } from '../../platform/db/db.ts'
-import type { Deps } from '../../platform/deps.ts'
-import type { Id } from '../../platform/ids.ts'
-import { type AgentTokenKind, isAgentToken, newAgentToken } from '../../platform/security/api-key.ts'
-import { decrypt, encrypt, hmacSha256Bytes, sha256 } from '../../platform/security/crypto.ts'
-import type { AgentTokenRow } from './token-record.ts'
-import { findAccessToken, insertToken } from './token-store.ts'
+import type { Db } from '../../../platform/db/db.ts'
+import type { Deps } from '../../../platform/deps.ts'
+import type { Id } from '../../../platform/ids.ts'
+import { type AgentTokenKind, isAgentToken, newAgentToken } from '../../../platform/security/api-key.ts'
+import { decrypt, encrypt, hmacSha256Bytes, sha256 } from '../../../platform/security/crypto.ts'
+import type { AgentTokenRow } from './record.ts'
+import { findAccessToken, insertToken } from './store.ts'
 
-export { deleteOldAgentTokens } from './token-store.ts'
+export { deleteOldAgentTokens } from './store.ts'
 
 /** How long a client has to exchange a code. */
 const CODE_MS = 60_000

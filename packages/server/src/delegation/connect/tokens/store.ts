@@ -1,9 +1,9 @@
-import { type Db, sql } from '../../platform/db/db.ts'
-import { insertion } from '../../platform/db/rows.ts'
-import type { OfApp } from '../../platform/hooks.ts'
-import type { AgentTokenKind } from '../../platform/security/api-key.ts'
-import { readRecord, sealed } from '../../platform/security/records/access.ts'
-import { AGENT_TOKEN_RECORD, type AgentTokenRow } from './token-record.ts'
+import { type Db, sql } from '../../../platform/db/db.ts'
+import { insertion } from '../../../platform/db/rows.ts'
+import type { OfApp } from '../../../platform/hooks.ts'
+import type { AgentTokenKind } from '../../../platform/security/api-key.ts'
+import { readRecord, sealed } from '../../../platform/security/records/access.ts'
+import { AGENT_TOKEN_RECORD, type AgentTokenRow } from './record.ts'
 
 /** Inserts a code or token. */
 export async function insertToken(db: Db, row: Omit<AgentTokenRow, 'mac'>): Promise<void> {

@@ -1,7 +1,7 @@
-import type { Id } from '../../platform/ids.ts'
-import type { AgentTokenKind } from '../../platform/security/api-key.ts'
-import type { Sealed } from '../../platform/security/records/access.ts'
-import { defineRecord, EVERY_ROW } from '../../platform/security/records/kind.ts'
+import type { Id } from '../../../platform/ids.ts'
+import type { AgentTokenKind } from '../../../platform/security/api-key.ts'
+import type { Sealed } from '../../../platform/security/records/access.ts'
+import { defineRecord, EVERY_ROW } from '../../../platform/security/records/kind.ts'
 
 /** The MAC of a code or token of an agent's connection: for which client, session and app it counts, and until when. */
 export const AGENT_TOKEN_RECORD = defineRecord({

@@ -1,18 +1,13 @@
-import { pageCaller } from '../../identity/sign-in/service.ts'
-import type { Db } from '../../platform/db/db.ts'
-import type { Deps } from '../../platform/deps.ts'
-import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
-import { publish } from '../../platform/events/events.ts'
-import type { OfApp } from '../../platform/hooks.ts'
-import { HttpError } from '../../platform/http/errors.ts'
-import type { Origin } from '../../platform/http/route.ts'
-import { equalSecrets, sha256 } from '../../platform/security/crypto.ts'
-import { revokeDelegatedSession } from '../manage/revoke.ts'
-import { requireLive } from '../session.ts'
-import { findLive, type LiveRow } from '../store.ts'
-import { DETAILS_TYPE } from './place.ts'
-import type { AgentTokenRow } from './token-record.ts'
-import { lockToken, useToken } from './token-store.ts'
+import { pageCaller } from '../../../identity/sign-in/service.ts'
+import type { Db } from '../../../platform/db/db.ts'
+import type { Deps } from '../../../platform/deps.ts'
+import { publish } from '../../../platform/events/events.ts'
+import { equalSecrets, sha256 } from '../../../platform/security/crypto.ts'
+import type { LiveRow } from '../../store.ts'
+import { DETAILS_TYPE } from '../place.ts'
+import { endConnection, INVALID, liveSession, type Refused, refuse, type TokenCall } from './connection.ts'
+import type { AgentTokenRow } from './record.ts'
+import { lockToken, useToken } from './store.ts'
 import {
   createAccessToken,
   hasForm,
@@ -25,19 +20,6 @@ import {
 /** How long a used refresh token still returns the next one, in case the response was lost or two calls refreshed at once. */
 const GRACE_MS = 30_000
 
-/** A client's call, at the token endpoint of an app. */
-export interface TokenCall extends OfApp {
-  origin: Origin
-  /** The parameters of the body. */
-  given: ReadonlyMap<string, string>
-}
-
-/** RFC 6749, section 5.2. */
-export interface Refused {
-  error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'unsupported_grant_type' | 'invalid_target'
-  description: string
-}
-
 /** RFC 6749, section 5.1, with what was granted (RFC 9396, section 7). */
 export interface Granted {
   access_token: string
@@ -45,37 +27,6 @@ export interface Granted {
   expires_in: number
   refresh_token: string
   authorization_details: object[]
-}
-
-const refuse = (description: string): Refused => ({ error: 'invalid_grant', description })
-
-const INVALID = refuse('This code or token is not valid, or is not for this client.')
-
-/**
- * The session of a connection while it can act; else why it cannot. Called in the transaction that gives out tokens, and not locked: a
- * session that ends meanwhile ends them too.
- */
-async function liveSession(db: Db, deps: Deps, connection: OpenConnection): Promise<LiveRow | Refused> {
-  const reach = { tenantId: connection.tenant_id, appId: connection.app_id }
-  const row = await findLive(db, deps.now(), reach, connection.delegated_session_id)
-  if (row === undefined || !equalSecrets(row.token_hash, sha256(connection.sessionToken))) return INVALID
-  try {
-    requireLive(row, deps.now())
-  } catch (error) {
-    if (error instanceof HttpError && error.status < 500) return refuse(error.message)
-    throw error
-  }
-  return row
-}
-
-/** Ends a connection: somebody has a code or token who should not, or nobody has what belongs to it. */
-async function end(tx: Db, deps: Deps, { tenantId, appId, origin }: TokenCall, connection: OpenConnection) {
-  const caller = pageCaller(tenantId, appId)
-  const delegate = { tokenHash: sha256(connection.sessionToken), jkt: null }
-  const call = { caller, origin, user: null, delegate }
-  const { delegated_session_id: target } = connection
-  await recordAuditOnly(tx, deps, { tenantId, appId, action: 'agent.connection_ended', target, cause: call })
-  await revokeDelegatedSession({ ...deps, db: tx }, call, target)
 }
 
 async function grant(
@@ -124,7 +75,7 @@ export async function exchangeCode(deps: Deps, call: TokenCall): Promise<Granted
     const connection = openToken(row, code)
     if (row.used_at !== null || row.expires_at <= deps.now() || !isAnswered(row, call.given)) {
       await useToken(tx, row, deps.now())
-      await end(tx, deps, call, connection)
+      await endConnection(tx, deps, call, connection)
       return INVALID
     }
     const session = await liveSession(tx, deps, connection)
@@ -161,7 +112,7 @@ export async function refreshConnection(deps: Deps, call: TokenCall): Promise<Gr
     const connection = openToken(row, token)
     const next = refreshTokenAfter(token, connection)
     if (row.used_at !== null && !(await repeatable(tx, deps, call, row, next))) {
-      await end(tx, deps, call, connection)
+      await endConnection(tx, deps, call, connection)
       return INVALID
     }
     const session = await liveSession(tx, deps, connection)
