@@ -187,7 +187,8 @@ describe('the token endpoint', () => {
       call(service.url, 'POST', `/oauth/${all.tenant.appId}/token`, { raw, headers })
     const wrong: [string, Record<string, string> | undefined, string][] = [
       ['{}', { 'content-type': 'application/json' }, 'invalid_request'],
-      ['', form, 'unsupported_grant_type'],
+      ['', form, 'invalid_request'],
+      ['client_id=x', form, 'unsupported_grant_type'],
       ['grant_type=password&client_id=x', form, 'unsupported_grant_type'],
       ['grant_type=__proto__&client_id=x', form, 'unsupported_grant_type'],
       ['grant_type=refresh_token', form, 'invalid_request'],
