@@ -61,6 +61,14 @@ test('neither does a refresh token that is used at that very moment', async () =
   expectError(await tenant.post('/auth/refresh', { refreshToken }), 401, 'session_invalid')
 })
 
+test('an access token that has been used is refused as well', async () => {
+  const { accessToken } = await signIn(service, tenant)
+  const use = () => tenant.get('/auth/sessions', { headers: { authorization: `Bearer ${accessToken}` } })
+  expect((await use()).status).toBe(200)
+  await revokeKeys()
+  expectError(await use(), 401, 'session_invalid')
+})
+
 test('a code outlives a rotation that revokes nothing', async () => {
   const { accessToken } = await signIn(service, tenant)
   const exchange = await codeOf(accessToken)

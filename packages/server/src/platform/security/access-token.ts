@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, jwtVerify } from 'jose'
+import { LRUCache } from 'lru-cache'
 import { publicUrl } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { fail } from '../http/errors.ts'
 import { type Id, isId } from '../ids.ts'
+import { sha256 } from './crypto.ts'
 import { claimsToSign, unsignedAnswer, unsignedText } from './signers/unsigned-token.ts'
-import type { SigningKey } from './signing-keys.ts'
+import type { SigningKey, SigningKeys } from './signing-keys.ts'
 
 /** What an access token says (RFC 9068, with `amr` and `auth_time` of OpenID Connect). */
 export interface AccessClaims {
@@ -75,21 +77,49 @@ export async function signAccessToken(deps: Deps, claims: AccessClaims, lifetime
   return unsignedText(key, text)
 }
 
-/**
- * The claims of a token, if Halfkey signed it and it has not expired. Does not query the database: the caller checks
- * whether its session was revoked. @throws session_invalid, session_expired
- */
-export async function verifyAccessToken(deps: Deps, token: string): Promise<AccessClaims> {
-  if (token.length > TOKEN_CHARS_MAX) throw fail('session_invalid')
-  const now = deps.now()
-  let retired = false
+/** What the signature of a token vouches for, and by which key. */
+interface Verified {
+  claims: AccessClaims
+  kid: string
+  /** Unix seconds. */
+  exp: number
+}
+
+/** Of the tokens that come again and again within their quarter of an hour, as many as fit into some megabytes. */
+const REMEMBERED_MAX = 10_000
+/** By SHA-256 of the token. A signature costs more than the rest of a read. */
+const remembered = new WeakMap<SigningKeys, LRUCache<string, Verified>>()
+
+function rememberedBy({ signingKeys }: Deps): LRUCache<string, Verified> {
+  const known = remembered.get(signingKeys) ?? new LRUCache<string, Verified>({ max: REMEMBERED_MAX })
+  remembered.set(signingKeys, known)
+  return known
+}
+
+function claimsOf(payload: object): AccessClaims {
+  const { tid, aud, sub, sid, amr, auth_time: authTime, ends } = payload as Record<string, unknown>
+  const claims = { tid: textOf(tid), aud: textOf(aud), sub: textOf(sub), sid: textOf(sid) }
+  if (!isId('ten', claims.tid) || !isId('app', claims.aud) || !isId('usr', claims.sub) || !isId('ses', claims.sid))
+    throw fail('session_invalid')
+  return {
+    tenantId: claims.tid,
+    appId: claims.aud,
+    userId: claims.sub,
+    sessionId: claims.sid,
+    amr: amr as string[],
+    signedInAt: new Date(Number(authTime) * 1000),
+    endsAt: ends === undefined ? null : new Date(Number(ends) * 1000),
+  }
+}
+
+/** Checks everything about a token, but whether its key has retired. @throws session_invalid, session_expired */
+async function verify(deps: Deps, token: string): Promise<Verified> {
   try {
-    const { payload } = await jwtVerify(
+    const { payload, protectedHeader } = await jwtVerify(
       token,
       async ({ kid }) => {
         const key = typeof kid === 'string' ? await deps.signingKeys.find(kid) : undefined
         if (key === undefined) throw fail('session_invalid')
-        retired = key.retiresAtMs !== null && key.retiresAtMs <= now.getTime()
         return key.publicKey
       },
       {
@@ -97,29 +127,35 @@ export async function verifyAccessToken(deps: Deps, token: string): Promise<Acce
         typ: 'at+jwt',
         issuer: publicUrl(deps.config),
         requiredClaims: ['sub', 'aud', 'exp', 'iat', 'sid', 'tid', 'auth_time'],
-        currentDate: now,
+        currentDate: deps.now(),
       },
     )
-    // Tokens of a retired key have all expired, and expired tokens were reported above. This one cannot be genuine.
-    if (retired) throw fail('session_invalid')
-    const { tid, aud, sub, sid, amr, auth_time: authTime, ends } = payload as Record<string, unknown>
-    const claims = { tid: textOf(tid), aud: textOf(aud), sub: textOf(sub), sid: textOf(sid) }
-    if (!isId('ten', claims.tid) || !isId('app', claims.aud) || !isId('usr', claims.sub) || !isId('ses', claims.sid))
-      throw fail('session_invalid')
-    return {
-      tenantId: claims.tid,
-      appId: claims.aud,
-      userId: claims.sub,
-      sessionId: claims.sid,
-      amr: amr as string[],
-      signedInAt: new Date(Number(authTime) * 1000),
-      endsAt: ends === undefined ? null : new Date(Number(ends) * 1000),
-    }
+    return { claims: claimsOf(payload), kid: String(protectedHeader.kid), exp: Number(payload.exp) }
   } catch (error) {
     if (error instanceof errors.JWTExpired) throw fail('session_expired')
     if (error instanceof errors.JOSEError || error instanceof TypeError) throw fail('session_invalid')
     throw error
   }
+}
+
+/**
+ * The claims of a token, if Halfkey signed it and it has not expired. Its signature is verified once, its key and its time at each call.
+ * Does not query the database: the caller checks whether its session was revoked. @throws session_invalid, session_expired
+ */
+export async function verifyAccessToken(deps: Deps, token: string): Promise<AccessClaims> {
+  if (token.length > TOKEN_CHARS_MAX) throw fail('session_invalid')
+  const known = rememberedBy(deps)
+  const hash = sha256(token).toString('base64')
+  const verified = known.get(hash) ?? (await verify(deps, token))
+  const { claims, kid, exp } = verified
+  const key = await deps.signingKeys.find(kid)
+  if (key === undefined) throw fail('session_invalid')
+  const now = deps.now()
+  if (exp <= seconds(now)) throw fail('session_expired')
+  // Tokens of a retired key have all expired, and expired tokens were reported above. This one cannot be genuine.
+  if (key.retiresAtMs !== null && key.retiresAtMs <= now.getTime()) throw fail('session_invalid')
+  known.set(hash, verified)
+  return claims
 }
 
 /** The public keys that verify access tokens: a JWK Set (RFC 7517; RFC 8037 for the curve). */
