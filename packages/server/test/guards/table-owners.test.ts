@@ -185,6 +185,8 @@ const FOREIGN_READS: Record<string, string> = {
   'tenants ← tenancy/apps': 'the default app stands with the tenant',
   'tenants ← tenancy/billing': 'the plan of a tenant beside its use',
   'tenants ← tenancy/custom-domains': 'the first tenant owns the relying party of the service itself',
+  'token_cursors ← platform': FIGURES,
+  'token_views ← platform': FIGURES,
   'transactions ← delegation': ONE_STATEMENT,
   'transactions ← wallets/ledger': 'what was answered with an update proves that there was one',
   'user_counts ← tenancy/billing': 'the meter of users is their count',

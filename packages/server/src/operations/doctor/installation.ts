@@ -1,6 +1,11 @@
 import { type Config, publicUrl } from '../../platform/config.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { COUNT_MAX, readFollowerLags, readQueueFigures } from '../../platform/observability/queue-figures.ts'
+import {
+  COUNT_MAX,
+  readFollowerLags,
+  readQueueFigures,
+  readTokenLags,
+} from '../../platform/observability/queue-figures.ts'
 import type { HeldKeys } from '../../platform/security/key-provider.ts'
 import { readAppOrigins, readOpenImports, readSealingKeys, readTroubles } from './database-store.ts'
 import { type Finding, firstOfEach, graded, inWords, note, ok, problem, warning } from './finding.ts'
@@ -99,6 +104,19 @@ export async function checkFollowers(db: Db): Promise<Finding[]> {
     const seen = `${events} events of ${tenantsBehind} tenants are not processed yet. The oldest is ${inWords(ageSeconds)} old.`
     const fix =
       "journalctl -u halfkey-worker | grep 'could not process'   # a worker processes them; its log says what fails"
+    return graded(check, ageSeconds, WAIT_SECONDS, seen, fix)
+  })
+}
+
+/** Checks whether holdings and offers on other ledgers are followed. */
+export async function checkTokenFollowers(db: Db): Promise<Finding[]> {
+  const lags = await readTokenLags(db)
+  return lags.map(({ ledger, ageSeconds, unread }) => {
+    const check = `tokens.${ledger}`
+    const rest = unread === 0 ? '' : ` ${told(unread)} wallets are still to be read.`
+    if (ageSeconds <= WAIT_SECONDS.warning) return ok(check, `Holdings and offers on ${ledger} are up to date.${rest}`)
+    const seen = `Holdings and offers on ${ledger} were last read ${inWords(ageSeconds)} ago.${rest}`
+    const fix = `journalctl -u halfkey-worker | grep '"ledger":"${ledger}"'   # a worker follows the ledger; or the ledger is no longer in HALFKEY_LEDGERS`
     return graded(check, ageSeconds, WAIT_SECONDS, seen, fix)
   })
 }

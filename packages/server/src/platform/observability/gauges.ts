@@ -8,6 +8,8 @@ import {
   readClockSkewSeconds,
   readFollowerLags,
   readQueueFigures,
+  readTokenLags,
+  type TokenLag,
 } from './queue-figures.ts'
 
 /** The sources of the figures that a scrape reads. */
@@ -28,6 +30,7 @@ export interface GaugeSources {
 interface Figures {
   queue: QueueFigures | null
   followers: FollowerLag[]
+  tokens: TokenLag[]
   clockSkewSeconds: number | null
 }
 
@@ -43,10 +46,11 @@ function createReader({ db, log }: GaugeSources): () => Promise<Figures> {
       // One after the other, so that the probes keep a connection for themselves.
       const queue = await readQueueFigures(db)
       const followers = await readFollowerLags(db)
-      return { queue, followers, clockSkewSeconds: await readClockSkewSeconds(db) }
+      const tokens = await readTokenLags(db)
+      return { queue, followers, tokens, clockSkewSeconds: await readClockSkewSeconds(db) }
     } catch (error) {
       log.warn({ err: error }, 'figures for /metrics could not be read')
-      return { queue: null, followers: [], clockSkewSeconds: null }
+      return { queue: null, followers: [], tokens: [], clockSkewSeconds: null }
     }
   }
 
@@ -106,6 +110,17 @@ export function registerGauges(sources: GaugeSources): void {
   )
   gauge('halfkey_follower_lag_seconds', 'Age of the oldest event that it has not processed yet', ['follower'], () =>
     perFollower('ageSeconds'),
+  )
+  const perLedger = async (field: 'unread' | 'ageSeconds'): Promise<Sample[]> =>
+    (await read()).tokens.map((lag) => [{ ledger: lag.ledger }, lag[field]])
+  gauge('halfkey_token_follower_age_seconds', "Time since a ledger's token updates were last read", ['ledger'], () =>
+    perLedger('ageSeconds'),
+  )
+  gauge(
+    'halfkey_token_wallets_unread',
+    'Wallets whose holdings or offers are still to be read; counted up to 10 000',
+    ['ledger'],
+    () => perLedger('unread'),
   )
   const skew = "How much this process's clock is ahead of the database's"
   gauge('halfkey_clock_skew_seconds', skew, [], async () => [[{}, (await read()).clockSkewSeconds]])

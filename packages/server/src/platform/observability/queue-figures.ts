@@ -85,6 +85,24 @@ export function readFollowerLags(db: Db): Promise<FollowerLag[]> {
     group by f.follower order by f.follower`)
 }
 
+/** How far the follower of a ledger's tokens is behind. */
+export interface TokenLag {
+  ledger: string
+  /** Since the ledger's updates were last read. */
+  ageSeconds: number
+  /** Holdings or offers of a wallet that were not read yet, or have to be read again: as many as were counted. */
+  unread: number
+}
+
+/** How far each ledger whose tokens were ever followed is behind. */
+export function readTokenLags(db: Db): Promise<TokenLag[]> {
+  return db.query<TokenLag>(sql`
+    select c.ledger, ${age(sql`c.read_at`)} as "ageSeconds",
+      (select count(*) from (
+        select from token_views v where v.ledger = c.ledger and v.generation < c.generation limit ${COUNT_MAX}) u) as unread
+    from token_cursors c order by c.ledger`)
+}
+
 /** How much later (negative: earlier) this process's clock is than the database's, to about the time of a round trip. */
 export async function readClockSkewSeconds(db: Db): Promise<number> {
   const before = Date.now()

@@ -2,9 +2,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { expectStatus } from '../../../src/delegation/delegated.fixture.ts'
 import { eventsOf } from '../../../src/identity/sessions/sessions.fixture.ts'
+import { checkTokenFollowers } from '../../../src/operations/doctor/installation.ts'
 import { followTokens, type TokenLedger } from '../../../src/wallets/tokens/follow.ts'
 import { expectError } from '../../harness/envelope.ts'
-import type { Tenant } from '../../harness/harness.ts'
+import { call, eventually, type Tenant } from '../../harness/harness.ts'
 import { type CantonHolder, type CantonService, newCantonHolder, startCanton } from '../canton.fixture.ts'
 import { FACTORY, FORGED, HIDDEN, HOLDING, INSTRUCTION, LOCKED, SimulatedRegistry, TOKEN } from '../tokens.ts'
 
@@ -311,4 +312,28 @@ test('what a party held before it was followed is listed, and told only if it is
   await service.sql('update token_cursors set ledger_offset = $1', [cursor])
   await follow()
   expect([await sums(ada), await amounts(ada)]).toEqual([{ GOLD: '5' }, []])
+})
+
+test('how far the follower is behind is in the metrics, and the doctor says it', async () => {
+  await newHolder()
+  const lag = async () => {
+    const { text } = await call(service.url, 'GET', '/metrics')
+    const figure = (name: string) => Number(text.match(new RegExp(`^${name}\\{ledger="canton"\\} (.+)$`, 'm'))?.[1])
+    return [figure('halfkey_token_follower_age_seconds'), figure('halfkey_token_wallets_unread')] as const
+  }
+  await eventually('figures', async () => (await lag())[0] < 300)
+  expect(await checkTokenFollowers(service.deps.db)).toMatchObject([{ check: 'tokens.canton', level: 'ok' }])
+  const [, unread] = await lag()
+  await newCantonHolder(service, tenant)
+  await service.sql(`update token_cursors set read_at = read_at - interval '10 minutes'`)
+  await eventually('a lag', async () => (await lag())[0] >= 600)
+  // Its holdings, and its offers.
+  expect((await lag())[1]).toBe(unread + 2)
+  expect(await checkTokenFollowers(service.deps.db)).toMatchObject([
+    {
+      check: 'tokens.canton',
+      level: 'problem',
+      seen: expect.stringContaining(`${unread + 2} wallets are still to be read`),
+    },
+  ])
 })

@@ -14,6 +14,7 @@ import {
   checkQueue,
   checkRelyingParties,
   checkSealing,
+  checkTokenFollowers,
 } from '../../doctor/installation.ts'
 import { checkLedgers } from '../../doctor/ledgers.ts'
 import { checkDns, checkEgress, checkRedis } from '../../doctor/network.ts'
@@ -54,6 +55,7 @@ async function lookInside({ db, dataFolder }: Reached, config: Config, keys: Hel
     ['floor', () => checkFloor(db, config)],
     ['queue', () => checkQueue(db)],
     ['followers', () => checkFollowers(db)],
+    ['tokens', () => checkTokenFollowers(db)],
     ['imports', () => checkImports(db)],
     ['passkeys', () => checkRelyingParties(db, config)],
   ]
