@@ -52,23 +52,24 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
   if (!able) place.say(NO_PASSKEYS)
   const before = notice()
   for (const kind of ['click', 'submit']) content.addEventListener(kind, () => before.clear(), { capture: true })
-  const or = make('p', { class: 'divider' }, make('span', {}, 'or'))
-  const others = otherWays(page, run, address)
   // Who is asked to approve something has an account.
   const isNew = page.config.approval === null
+  const passkey = able ? [form, ...(isNew ? [create] : [])] : []
+  const ways = inOrder({ passkey, ...otherWays(page, run, address) }, page.config.methodOrder)
   content.append(
     before.element,
-    ...(able ? [form, place.element, ...(isNew ? [create] : []), ...(others.length > 0 ? [or] : [])] : [place.element]),
-    ...others,
+    ...(able ? [ways[0], place.element, ...ways.slice(1)] : [place.element, ...ways]),
     ...(page.config.recovery ? [lostPasskey(page, address)] : []),
   )
+  if (page.config.methodOrder.length > 0) emphasizeFirst(content)
+  const byPasskey = able && ways[0] === form
   page.show(
     [
       make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName}`),
       make(
         'p',
         { class: 'lead' },
-        able ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to sign in.',
+        byPasskey ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to sign in.',
       ),
       content,
     ],
@@ -109,6 +110,36 @@ function lostPasskey(page, address) {
   return lost
 }
 
+/** @typedef {'passkey' | 'email' | 'wallet' | 'provider' | 'messenger' | 'guest'} Way */
+
+/** @type {Way[]} */
+const USUAL_ORDER = ['passkey', 'email', 'wallet', 'provider', 'messenger', 'guest']
+
+/**
+ * The ways in as the app orders them, then the rest. A line divides the passkey, which has a field, from the others.
+ * @param {Record<Way, HTMLElement[]>} ways
+ * @param {Way[]} first
+ */
+function inOrder(ways, first) {
+  const order = [...new Set([...first, ...USUAL_ORDER])]
+  const at = ways.passkey.length === 0 ? order.length : order.indexOf('passkey')
+  const parts = [order.slice(0, at), order.slice(at, at + 1), order.slice(at + 1)]
+    .map((names) => names.flatMap((name) => ways[name]))
+    .filter((part) => part.length > 0)
+  return parts.flatMap((part, index) =>
+    index === 0 ? part : [make('p', { class: 'divider' }, make('span', {}, 'or')), ...part],
+  )
+}
+
+/**
+ * Makes the first way in the main button, and no other.
+ * @param {HTMLElement} content
+ */
+function emphasizeFirst(content) {
+  for (const control of content.querySelectorAll('.button.primary')) control.classList.replace('primary', 'secondary')
+  content.querySelector('.button.secondary')?.classList.replace('secondary', 'primary')
+}
+
 /**
  * Email, external wallets, providers, messenger and guest.
  * @param {import('./page.js').Page} page
@@ -116,32 +147,42 @@ function lostPasskey(page, address) {
  * @param {ReturnType<typeof field>} address
  */
 function otherWays(page, run, address) {
-  const ways = []
-  if (page.config.email) {
-    const byEmail = button({ label: 'Email me a code', kind: 'secondary', iconName: 'mail' })
-    byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
-    ways.push(byEmail)
-  }
-  if (page.config.externalWallets !== null) ways.push(walletButton(page))
-  // The other ways leave this page, and would come back without what it is about.
-  if (page.config.approval !== null || page.config.wallet) return ways
-  ways.push(...providerButtons(page, run))
-  const { messenger } = page.config
-  if (messenger !== null) {
-    const link = make(
-      'a',
-      { class: 'button secondary', href: messengerHref(messenger.authUrl), rel: 'noreferrer' },
-      icon('send'),
-      make('span', { class: 'label' }, 'Continue with Telegram'),
-    )
-    link.addEventListener('click', markLeaving)
-    ways.push(link)
-  }
+  const { config } = page
+  // Some ways leave this page, and would come back without what it is about.
+  const mayLeave = config.approval === null && !config.wallet
   const guest = button({ label: 'Continue as guest', kind: 'secondary', iconName: 'guest' })
   guest.addEventListener('click', () =>
     run(guest, 'One moment…', async () => page.signedIn(await page.client.call('POST', 'guests'))),
   )
-  return [...ways, guest]
+  return {
+    email: config.email ? [emailButton(page, address)] : [],
+    wallet: config.externalWallets === null ? [] : [walletButton(page)],
+    provider: mayLeave ? providerButtons(page, run) : [],
+    messenger: mayLeave && config.messenger !== null ? [messengerLink(config.messenger)] : [],
+    guest: mayLeave ? [guest] : [],
+  }
+}
+
+/**
+ * @param {import('./page.js').Page} page
+ * @param {ReturnType<typeof field>} address
+ */
+function emailButton(page, address) {
+  const byEmail = button({ label: 'Email me a code', kind: 'secondary', iconName: 'mail' })
+  byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
+  return byEmail
+}
+
+/** @param {{ authUrl: string }} messenger */
+function messengerLink({ authUrl }) {
+  const link = make(
+    'a',
+    { class: 'button secondary', href: messengerHref(authUrl), rel: 'noreferrer' },
+    icon('send'),
+    make('span', { class: 'label' }, 'Continue with Telegram'),
+  )
+  link.addEventListener('click', markLeaving)
+  return link
 }
 
 /**

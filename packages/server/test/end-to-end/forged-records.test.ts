@@ -520,6 +520,7 @@ describe('an app', () => {
       `email = jsonb_set(email, '{webhookUrl}', '"https://eve.example.com"')`,
       'bot_token_sealed = null, mac = null',
       `sign_in_hook = '{"url": null, "onFailure": "allow"}'`,
+      `brand_links = jsonb_set(brand_links, '{supportUrl}', '"https://eve.example.com"')`,
     ]) {
       await service.sql('create table kept as select * from apps where id = $1', [tenant.appId])
       await service.sql(`update apps set ${change} where id = $1`, [tenant.appId])
@@ -527,7 +528,7 @@ describe('an app', () => {
       await expectTampered(tenant, await person.post('/mfa/setup'), 'app', tenant.appId)
       await service.sql(`
         update apps a set mpc = k.mpc, recovery = k.recovery, mfa = k.mfa, email = k.email, bot_token_sealed = k.bot_token_sealed,
-          sign_in_hook = k.sign_in_hook, mac = k.mac from kept k where a.id = k.id`)
+          sign_in_hook = k.sign_in_hook, brand_links = k.brand_links, mac = k.mac from kept k where a.id = k.id`)
       await service.sql('drop table kept')
     }
     expectStatus(await tenant.get(`/apps/${tenant.appId}`), 200)

@@ -8,6 +8,7 @@ import { parsedJson, problemOfJson } from '../../components/form/json-text.ts'
 import { metadataChanges } from '../../components/form/metadata-field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
+import { BRANDING_SECTION, brandingBodyOf, brandingSettingsOf, type WithBranding } from './branding-section.ts'
 import {
   emailBodyOf,
   emailSection,
@@ -25,6 +26,7 @@ type Changes = NonNullable<Body<'/apps/{id}', 'patch'>>
 /** The settings as they are typed: lists one entry per line, numbers and metadata as text. */
 interface Settings
   extends Pick<App, 'name' | 'mfa' | 'mpc' | 'recovery' | 'agents'>,
+    WithBranding,
     WithEmail,
     WithOpenId,
     WithSignInHook,
@@ -35,7 +37,6 @@ interface Settings
   messenger: { botUsername: string; botToken: string }
   sessions: { accessTokenSeconds: string; refreshTokenDays: string }
   addressBook: { coolingOffSeconds: string }
-  branding: { name: string; accentColor: string }
   metadata: string
 }
 
@@ -64,7 +65,7 @@ function settingsOf(app: App): Settings {
     externalWallets: walletSettingsOf(app),
     openid: openidSettingsOf(app),
     signInHook: hookSettingsOf(app),
-    branding: { name: app.branding.name ?? '', accentColor: app.branding.accentColor ?? '' },
+    branding: brandingSettingsOf(app),
     metadata: JSON.stringify(app.metadata, null, 2),
   }
 }
@@ -112,14 +113,7 @@ function bodyOf(app: App, changed: Partial<Settings>): Changes {
     ...(externalWallets === undefined ? {} : { externalWallets: walletBodyOf(externalWallets) }),
     ...(openid === undefined ? {} : { openid: openidBodyOf(openid) }),
     ...(signInHook === undefined ? {} : { signInHook: hookBodyOf(signInHook) }),
-    ...(branding === undefined
-      ? {}
-      : {
-          branding: {
-            name: branding.name.trim() || null,
-            accentColor: branding.accentColor.trim().toLowerCase() || null,
-          },
-        }),
+    ...(branding === undefined ? {} : { branding: brandingBodyOf(branding) }),
     ...(metadata === undefined
       ? {}
       : { metadata: metadataChanges(app.metadata, (parsedJson(metadata) ?? {}) as Record<string, string>) }),
@@ -228,19 +222,7 @@ const WALLETS: Section = { ...WALLETS_SECTION, fields: widenFields<Settings, Wit
 
 const OPENID: Section = { ...OPENID_SECTION, fields: widenFields<Settings, WithOpenId>(OPENID_SECTION.fields) }
 
-const BRANDING: Section = {
-  title: 'Branding',
-  description: 'How the webhook portal of your subscribers looks.',
-  fields: [
-    { name: 'branding.name', label: 'Name in the portal', help: 'Leave it empty to show the name of the app.' },
-    {
-      name: 'branding.accentColor',
-      label: 'Colour of buttons',
-      input: { placeholder: '#1d4ed8' },
-      help: 'White text must be readable on it. Leave it empty for the default colour.',
-    },
-  ],
-}
+const BRANDING: Section = { ...BRANDING_SECTION, fields: widenFields<Settings, WithBranding>(BRANDING_SECTION.fields) }
 
 const KEYS: Section = {
   title: 'Agents, keys, address books and metadata',

@@ -7,7 +7,7 @@ import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { fieldErrors, messageOf } from '../../error-words.ts'
 
-/** Pixels. Portals show logos 40 pixels high; this is enough for dense screens. */
+/** Pixels. The pages show logos at most 48 pixels high; this is enough for dense screens. */
 const SIDE_MAX = 512
 const BYTES_MAX = 64 * 1024
 
@@ -55,7 +55,7 @@ function Picture({ app }: { app: App }) {
   )
 }
 
-/** The image that portals show, with a way to change it. */
+/** The image that the hosted pages and portals show, with a way to change it. */
 export function LogoCard({ app, readOnly }: { app: App; readOnly: boolean }) {
   const client = useQueryClient()
   const toast = useToast()
@@ -84,7 +84,7 @@ export function LogoCard({ app, readOnly }: { app: App; readOnly: boolean }) {
   return (
     <Card
       title="Logo"
-      description="Shown at the top of the webhook portal of your subscribers. Stored as a PNG of at most 512 × 512 pixels and 64 KiB."
+      description="Shown at the top of the hosted pages and of the webhook portal of your subscribers. Stored as a PNG of at most 512 × 512 pixels and 64 KiB."
     >
       <div className="flex flex-col gap-4">
         {logo === null ? <p className="text-sm text-soft">No logo.</p> : <Picture app={app} />}

@@ -1,6 +1,17 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { escapeHtml } from '../../platform/http/pages/pages.ts'
+import type { Branding } from '../../tenancy/apps/service.ts'
+import {
+  brandFooter,
+  brandHeader,
+  brandStylesheet,
+  monogram,
+  type PageBrand,
+  PLAIN,
+  schemeAttribute,
+  schemeTags,
+} from './brand.ts'
 
 /** The configuration of the hosted sign-in page, embedded in the document. */
 export interface SignInPageConfig {
@@ -8,6 +19,8 @@ export interface SignInPageConfig {
   appName: string
   /** Null if the app has no bot. `authUrl` already has a query. */
   messenger: { botUsername: string | null; authUrl: string } | null
+  /** The ways in that come first, in this order. */
+  methodOrder: Branding['methodOrder']
   /** Whether users can sign in with a code sent by email. */
   email: boolean
   /** Whether who lost their passkeys gets a new one by email. */
@@ -49,23 +62,22 @@ const scriptJson = (value: unknown) =>
     (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-/** The first letter or digit of a name. A surrogate pair or a combined character counts as one. */
-function initialOf(name: string): string {
-  for (const { segment } of new Intl.Segmenter().segment(name))
-    if (/[\p{L}\p{N}]/u.test(segment)) return segment.toUpperCase()
-  return '•'
+interface Parts {
+  title: string
+  brand: PageBrand
+  head: string
+  header: string
+  main: string
+  after: string
 }
 
-function documentOf(parts: { title: string; initial: string; head: string; main: string; after: string }): string {
+function documentOf(parts: Parts): string {
   return `<!doctype html>
-<html lang="en">
+<html lang="en"${schemeAttribute(parts.brand)}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
-<meta name="color-scheme" content="light dark">
-<meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)">
-<meta name="theme-color" content="#16191f" media="(prefers-color-scheme: dark)">
-<meta name="referrer" content="no-referrer">
+${schemeTags(parts.brand)}<meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <title>${escapeHtml(parts.title)}</title>
 <link rel="icon" href="${ICON}">
@@ -74,14 +86,14 @@ function documentOf(parts: { title: string; initial: string; head: string; main:
 <link rel="stylesheet" href="/signin/controls.css">
 <link rel="stylesheet" href="/signin/account.css">
 <link rel="stylesheet" href="/signin/approval.css">
-${parts.head}</head>
+${brandStylesheet(parts.brand)}${parts.head}</head>
 <body>
 <div class="page">
-<div class="monogram" aria-hidden="true"><span dir="auto">${escapeHtml(parts.initial)}</span></div>
+${parts.header}
 <main id="view">
 ${parts.main}
 </main>
-</div>
+${brandFooter(parts.brand)}</div>
 ${parts.after}</body>
 </html>
 `
@@ -91,11 +103,12 @@ ${parts.after}</body>
  * The hosted sign-in page. Every text in it may be hostile. The page has no inline scripts or styles, because its policy
  * forbids them. Until its modules run, it shows that it is loading; without scripts, it says that it needs them.
  */
-export function renderSignInPage(config: SignInPageConfig): string {
+export function renderSignInPage(config: SignInPageConfig, brand: PageBrand): string {
   const title = `Sign in to ${config.appName}`
   return documentOf({
     title,
-    initial: initialOf(config.appName),
+    brand,
+    header: brandHeader(brand, { id: config.appId, name: config.appName }),
     head: MODULES.map((name) => `<link rel="modulepreload" href="/signin/${name}">\n`).join(''),
     main: `<h1 dir="auto">${escapeHtml(title)}</h1>
 <p class="lead" id="loading">One moment…</p>
@@ -111,7 +124,8 @@ export function renderSignInPage(config: SignInPageConfig): string {
 export function renderSignInError(problem: { title: string; message: string }): string {
   return documentOf({
     title: problem.title,
-    initial: '!',
+    brand: PLAIN,
+    header: monogram('!'),
     head: '',
     main: `<h1 dir="auto">${escapeHtml(problem.title)}</h1>
 <p class="lead" dir="auto">${escapeHtml(problem.message)}</p>`,

@@ -2,7 +2,15 @@ import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'
-import { approvalPage, keyScripts, signInAssets, signInPage, walletPage } from './serve-page.ts'
+import {
+  approvalPage,
+  brandStylesFile,
+  keyScripts,
+  logoFile,
+  signInAssets,
+  signInPage,
+  walletPage,
+} from './serve-page.ts'
 import { createCode, exchange } from './service.ts'
 
 export const signInRoutes: Route[] = [
@@ -45,6 +53,8 @@ export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
   { path: '/approve', handler: approvalPage },
   { path: '/wallet', handler: walletPage },
+  { path: '/signin/brand.css', handler: brandStylesFile },
+  { path: '/signin/logo.png', handler: logoFile },
   ...brandRoutes('/signin'),
   ...keyScripts(),
   ...signInAssets().map(({ name, contentType, body }) => ({

@@ -10,14 +10,18 @@ import { contentTypeOf, readAssets } from '../../platform/http/pages/pages.ts'
 import type { EntranceRequest, PlainAnswer, PlainRequest, PlainRoute } from '../../platform/http/route.ts'
 import { type Id, isId } from '../../platform/ids.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { findLogo } from '../../tenancy/apps/logo/service.ts'
 import { activeProviders } from '../../tenancy/apps/providers/service.ts'
-import { type SignInSettings, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
+import { type SignInSettings, shownName, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
 import { canSend } from '../emails/service.ts'
 import { loginUrl } from '../messenger/service.ts'
+import { brandStyles, logoVersion } from './brand.ts'
 import { ASSETS, KEYS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
 const STATE_CHARS_MAX = 2_000
+const KEEP = 'public, max-age=31536000, immutable'
 
 const PAGE_HEADERS = {
   'content-security-policy':
@@ -107,6 +111,37 @@ async function isForeignPlace(deps: Deps, host: string | undefined, tenantId: Id
   return isDomainOfOther(deps.db, name, tenantId, appId)
 }
 
+/** The app that an address names, where that host shows it. */
+async function appAt(deps: Deps, { host }: PlainRequest, query: URLSearchParams) {
+  const appId = (query.get('app') ?? '') as Id<'app'>
+  const tenantId = await tenantOfApp(deps, appId)
+  const isHere = tenantId !== undefined && !(await isForeignPlace(deps, host, tenantId, appId))
+  return isHere ? { tenantId, appId } : undefined
+}
+
+const NO_FILE: PlainAnswer = {
+  status: 404,
+  contentType: 'text/plain',
+  headers: { 'cache-control': 'no-store' },
+  body: '',
+}
+
+/** The logo of an app. The address names its content, so that browsers may keep it. */
+export async function logoFile(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  const query = new URLSearchParams(request.queryText)
+  const at = await appAt(deps, request, query)
+  const body = at && (await findLogo(deps, at.tenantId, at.appId))
+  if (body === undefined || query.get('v') !== logoVersion(sha256(body).toString('hex'))) return NO_FILE
+  return { status: 200, contentType: contentTypeOf('logo.png'), headers: { 'cache-control': KEEP }, body }
+}
+
+/** The colours and corners of an app's pages. */
+export async function brandStylesFile(_: Deps, { queryText }: PlainRequest): Promise<PlainAnswer> {
+  const body = brandStyles(new URLSearchParams(queryText))
+  if (body === undefined) return NO_FILE
+  return { status: 200, contentType: contentTypeOf('brand.css'), headers: { 'cache-control': 'no-cache' }, body }
+}
+
 /** What the page is for: a link to `/approve` names an approval, `/wallet` is the user's wallet, `/signin` may name a redirect. */
 type Purpose = Partial<Pick<SignInPageConfig, 'redirect' | 'approval' | 'connect' | 'wallet'>>
 
@@ -125,14 +160,14 @@ async function hostedPage(
   if (elsewhere !== undefined) return elsewhere
   const { path } = request
   const query = new URLSearchParams(request.queryText)
-  const appId = (query.get('app') ?? '') as Id<'app'>
-  const tenantId = await tenantOfApp(deps, appId)
-  if (tenantId === undefined || (await isForeignPlace(deps, request.host, tenantId, appId)))
+  const at = await appAt(deps, request, query)
+  if (at === undefined)
     return refusal(
       404,
       'App not found',
       `This link has no valid app id. It must be ${path}?app=app_… with the id of an app.`,
     )
+  const { tenantId, appId } = at
   const app = await signInSettings(deps, tenantId, appId)
   const purpose = read(app, query)
   if (typeof purpose === 'string')
@@ -145,7 +180,8 @@ async function hostedPage(
   }))
   const config = {
     appId: app.id,
-    appName: app.name,
+    appName: shownName(app.branding.name ?? app.name),
+    methodOrder: app.branding.methodOrder,
     messenger: telegram(deps, app),
     email,
     recovery: email && app.emailRecovery.enabled,
@@ -154,7 +190,7 @@ async function hostedPage(
     ...NO_PURPOSE,
     ...purpose,
   }
-  return html(200, renderSignInPage(config))
+  return html(200, renderSignInPage(config, app.branding))
 }
 
 /** The hosted sign-in page: also for a user who is to connect an agent, whose request is stored under `connect`. */

@@ -65,6 +65,7 @@ const ADDED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   apps: [
     'address_book',
     'agents',
+    'brand_links',
     'branding',
     'budgets',
     'email',

@@ -3,6 +3,7 @@ import { Metadata, Paging, Times } from '../../platform/http/route.ts'
 import { AMOUNT_PATTERN } from '../../platform/ports/amount.ts'
 import { PARTY_PATTERN } from '../../platform/ports/party.ts'
 import { Agents, AgentsChange } from './agents-schema.ts'
+import { Branding, BrandingChange } from './branding/schema.ts'
 import { EmailRecovery } from './email-recovery-schema.ts'
 import { ExternalWallets } from './external-wallets-schema.ts'
 import { OpenId, OpenIdChange } from './openid-schema.ts'
@@ -148,25 +149,6 @@ const EmailWebhookSecret = z
     ...expected('whsec_ and the base64 of 24 to 96 random bytes'),
   })
 
-const Branding = {
-  name: z
-    .string()
-    .max(100)
-    .regex(/\S/)
-    .nullable()
-    .meta({ description: "The name that the portal shows. null: the app's name.", example: 'Shop' }),
-  accentColor: z
-    .string()
-    .regex(/^#[0-9a-f]{6}$/)
-    .nullable()
-    .meta({
-      description:
-        'The colour of buttons in the portal. White text must be readable on it: a contrast of at least 4.5. null: the default.',
-      example: '#1d4ed8',
-      ...expected('a colour such as #1d4ed8'),
-    }),
-}
-
 const BUDGETS_MAX = 20
 
 const BudgetParty = z
@@ -234,15 +216,6 @@ const AppBudgets = BudgetInputs.meta({
   example: [],
 })
 
-const LogoFacts = z.object({
-  width: z.int().meta({ description: 'Pixels.', example: 320 }),
-  height: z.int().meta({ description: 'Pixels.', example: 64 }),
-  sha256: z.string().meta({
-    description: 'Of the image, hexadecimal. `GET /apps/:id/logo` returns the image.',
-    example: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
-  }),
-})
-
 /** An app in responses. */
 export const App = z
   .object({
@@ -276,7 +249,7 @@ export const App = z
     openid: OpenId,
     agents: Agents,
     signInHook: SignInHook,
-    branding: z.object({ ...Branding, logo: LogoFacts.nullable() }),
+    branding: Branding,
     metadata: z.record(z.string(), z.string()),
     ...Times,
   })
@@ -322,7 +295,7 @@ const settings = {
   openid: OpenIdChange.optional(),
   agents: AgentsChange.optional(),
   signInHook: SignInHookChange.optional(),
-  branding: z.strictObject({ name: Branding.name.optional(), accentColor: Branding.accentColor.optional() }).optional(),
+  branding: BrandingChange.optional(),
 }
 
 /** Body of POST: a name, and any settings that differ from their defaults. */

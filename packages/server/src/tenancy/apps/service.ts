@@ -11,6 +11,7 @@ import { type Id, isId, newId } from '../../platform/ids.ts'
 import { allows } from '../../platform/security/api-key.ts'
 import { raiseAuthEpoch } from '../../platform/security/authenticator.ts'
 import { listDomainOrigins } from '../../platform/security/domain-origins.ts'
+import { wholeBranding } from './branding/branding.ts'
 import { forgetBudgets } from './budgets.ts'
 import { knownApps } from './known-apps.ts'
 import type { App, CreateApp, DeleteApp, ListApps, UpdateApp } from './schema.ts'
@@ -18,6 +19,9 @@ import { appliedTo, changedFields, checkSettings, newAppRow, publicAddress, seal
 import { forgetSignInHooks } from './sign-in-hook.ts'
 import * as store from './store.ts'
 
+export { shownName } from './branding/branding.ts'
+export { paletteOf } from './branding/colours.ts'
+export type { Branding } from './branding/schema.ts'
 export { type BudgetLimit, budgetKey, budgetLimit, budgetProblems, budgetsOfApp } from './budgets.ts'
 export { METADATA_CLAIM_PREFIX, RESERVED_CLAIMS } from './openid.ts'
 export { type SignInHook, signInHookOf } from './sign-in-hook.ts'
@@ -129,14 +133,13 @@ export async function changeBranding(
   deps: Deps,
   { caller, origin }: Call,
   appId: Id<'app'>,
-  change: Partial<App['branding']>,
+  change: Pick<App['branding'], 'logo'>,
   write: (tx: Db) => Promise<void>,
 ): Promise<App> {
   return deps.db.tx(async (tx) => {
     const before = existing(await store.lockApp(tx, caller, appId))
     const row = { ...before, branding: { ...before.branding, ...change } }
-    if (isDeepStrictEqual(store.toApp(before, publicAddress(deps)).branding, row.branding))
-      return store.toApp(before, publicAddress(deps))
+    if (isDeepStrictEqual(wholeBranding(before), wholeBranding(row))) return store.toApp(before, publicAddress(deps))
     row.updated_at = deps.now()
     await write(tx)
     await store.updateApp(tx, row)
@@ -197,6 +200,7 @@ export type SignInSettings = Pick<
   | 'emailRecovery'
   | 'externalWallets'
   | 'agents'
+  | 'branding'
 > & {
   /** The sealed bot token (context: `bot token`, tenant, app); null if there is none. */
   botTokenSealed: Buffer | null
@@ -248,8 +252,9 @@ export async function brandingOf(
   tenantId: Id<'ten'>,
   appId: Id<'app'>,
 ): Promise<Pick<App['branding'], 'accentColor'> & { name: string }> {
-  const { name, branding } = existing(await store.findApp(deps.db, { tenantId, appId: null }, appId))
-  return { accentColor: branding.accentColor, name: branding.name ?? name }
+  const row = existing(await store.findApp(deps.db, { tenantId, appId: null }, appId))
+  const { accentColor, name } = wholeBranding(row)
+  return { accentColor, name: name ?? row.name }
 }
 
 /** The issuer of an app's ID tokens, to the letter. */

@@ -6,15 +6,12 @@ import { changeMetadata } from '../../platform/http/metadata.ts'
 import type { Id } from '../../platform/ids.ts'
 import { seal } from '../../platform/security/crypto.ts'
 import { hostUrlProblem, originProblem } from '../../platform/security/web-origin.ts'
+import { brandingProblem, DEFAULT_LOOK, divided, NO_LINKS, wholeBranding } from './branding/branding.ts'
 import { budgetLimit, budgetProblems } from './budgets.ts'
-import { contrastWithWhite } from './contrast.ts'
 import { openidProblem } from './openid.ts'
 import type { UpdateApp } from './schema.ts'
 import type { AppRow, PublicAddress } from './store.ts'
 import { redirectUrlProblem } from './urls.ts'
-
-/** WCAG 2.2, success criterion 1.4.3. */
-const CONTRAST_MIN = 4.5
 
 /** An app with a name and default settings. */
 export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now: Date): AppRow {
@@ -41,7 +38,8 @@ export function newAppRow(tenantId: Id<'ten'>, id: Id<'app'>, name: string, now:
     agents: { connect: false },
     sign_in_hook: { url: null, onFailure: 'refuse' },
     sign_in_hook_secret_sealed: null,
-    branding: { name: null, accentColor: null, logo: null },
+    branding: DEFAULT_LOOK,
+    brand_links: NO_LINKS,
     metadata: {},
     created_at: now,
     updated_at: now,
@@ -95,13 +93,8 @@ export function checkSettings(deps: Pick<Deps, 'config'>, input: UpdateApp): voi
   if (openid !== null) throw invalid(openid.field, openid.message)
   const wrong = budgetProblems(input.budgets ?? [])
   if (wrong.length > 0) throw fail('validation_failed', wrong)
-  const accentColor = input.branding?.accentColor
-  if (accentColor != null && contrastWithWhite(accentColor) < CONTRAST_MIN)
-    throw invalid(
-      'branding.accentColor',
-      `White text on this colour has a contrast of ${contrastWithWhite(accentColor).toFixed(2)}. Choose a darker one, with at least ${CONTRAST_MIN}.`,
-      'low_contrast',
-    )
+  const branding = brandingProblem(input.branding ?? {})
+  if (branding !== null) throw invalid(branding.field, branding.message, branding.code)
 }
 
 /** The secrets of an input in their stored form. Undefined: the stored one stays. */
@@ -153,6 +146,7 @@ export function appliedTo(before: AppRow, input: UpdateApp, secrets: SealedSecre
   const { botToken: _token, ...messenger } = input.messenger ?? {}
   const { webhookSecret: _secret, ...email } = input.email ?? {}
   const { secret: _hookSecret, ...signInHook } = input.signInHook ?? {}
+  const branding = divided(input.branding ?? {})
   const row: AppRow = {
     ...before,
     name: input.name?.trim().normalize('NFC') ?? before.name,
@@ -172,7 +166,8 @@ export function appliedTo(before: AppRow, input: UpdateApp, secrets: SealedSecre
     openid: merged(before.openid, input.openid),
     agents: merged(before.agents, input.agents),
     sign_in_hook: merged(before.sign_in_hook, signInHook),
-    branding: merged(before.branding, input.branding),
+    branding: merged(before.branding, branding.look),
+    brand_links: merged(before.brand_links, branding.links),
     metadata: changeMetadata(before.metadata, input.metadata),
   }
   if (botToken !== undefined) {
@@ -208,8 +203,10 @@ export function changedFields(before: AppRow, after: AppRow): string[] {
   if (differs(before.allowed_origins, after.allowed_origins)) fields.push('allowedOrigins')
   if (differs(before.allowed_redirect_urls, after.allowed_redirect_urls)) fields.push('allowedRedirectUrls')
   for (const name of NESTED) {
-    const [left, right] = [before[name], after[name]] as Record<string, unknown>[]
-    for (const key of Object.keys(after[name])) if (differs(left?.[key], right?.[key])) fields.push(`${name}.${key}`)
+    const [left, right] = [before, after].map((row) =>
+      name === 'branding' ? wholeBranding(row) : row[name],
+    ) as Record<string, unknown>[]
+    for (const key of Object.keys(right ?? {})) if (differs(left?.[key], right?.[key])) fields.push(`${name}.${key}`)
   }
   for (const key of ['enabled', 'waitHours'] as const)
     if (before.email_recovery[key] !== after.email_recovery[key]) fields.push(`emailRecovery.${key}`)

@@ -6,6 +6,8 @@ import type { Id } from '../../platform/ids.ts'
 import { readRecord, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
 import { APP_RECORD } from '../../platform/security/records/app-record.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
+import { type BrandLook, wholeBranding } from './branding/branding.ts'
+import type { BrandLinks } from './branding/schema.ts'
 import type { BudgetLimit } from './budgets.ts'
 import type { App } from './schema.ts'
 
@@ -34,8 +36,8 @@ export interface AppRow extends Versioned {
   agents: App['agents']
   sign_in_hook: Omit<App['signInHook'], 'secretSet'>
   sign_in_hook_secret_sealed: Buffer | null
-  /** Without `logo` where the row was written before there were logos. */
-  branding: Omit<App['branding'], 'logo'> & Partial<Pick<App['branding'], 'logo'>>
+  branding: BrandLook
+  brand_links: BrandLinks
   metadata: Record<string, string>
   created_at: Date
   updated_at: Date
@@ -60,7 +62,7 @@ export function toApp(row: AppRow, at: PublicAddress): App {
   const email = { ...row.email, webhookSecretSet: row.email_webhook_secret_sealed !== null }
   const openid = { issuer: issuerAt(at, row.id), ...row.openid }
   const signInHook = { ...row.sign_in_hook, secretSet: row.sign_in_hook_secret_sealed !== null }
-  const branding = { ...row.branding, logo: row.branding.logo ?? null }
+  const branding = wholeBranding(row)
   return wire(
     { ...row, passkey, messenger, email, openid, sign_in_hook: signInHook, branding, budgets: row.budgets.limits },
     `id name allowed_origins allowed_redirect_urls passkey messenger mfa sessions mpc recovery email email_recovery budgets
@@ -122,7 +124,7 @@ export async function updateApp(tx: Db, before: AppRow): Promise<void> {
   const row = await resealed(tx, APP_RECORD, before)
   const columns = `name allowed_origins allowed_redirect_urls passkey messenger bot_token_sealed mfa sessions mpc recovery email
     email_webhook_secret_sealed email_recovery budgets address_book external_wallets openid agents sign_in_hook
-    sign_in_hook_secret_sealed branding metadata updated_at version mac`
+    sign_in_hook_secret_sealed branding brand_links metadata updated_at version mac`
   await tx.run(update('apps', row, columns))
   tx.afterCommit(() => tx.records.committed(APP_RECORD, row as object as RecordRow))
 }

@@ -112,8 +112,14 @@ test('an app is created, every setting of it changed, what is wrong told at its 
   await page.getByLabel('Secret for signatures').fill(`whsec_${'B'.repeat(43)}=`)
   await page.getByRole('switch', { name: 'Users who lost their passkeys' }).click()
   await page.getByLabel('Wait of a recovery').fill('48')
-  await page.getByLabel('Name in the portal').fill('The Shop')
+  await page.getByLabel('Name on the pages').fill('The Shop')
   await page.getByLabel('Colour of buttons').fill('#1D4ED8')
+  await page.getByRole('combobox', { name: 'Corners' }).click()
+  await page.getByRole('option', { name: 'Square' }).click()
+  await page.getByRole('combobox', { name: 'Colour scheme' }).click()
+  await page.getByRole('option', { name: 'Dark' }).click()
+  await page.getByLabel('Order of the ways to sign in').fill('Email\npasskey')
+  await page.getByLabel('Terms of service').fill('https://shop.example.com/terms')
   await page.getByLabel('Metadata').fill('{"tier": "gold"')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('This is not valid JSON').waitFor()
@@ -164,7 +170,16 @@ test('an app is created, every setting of it changed, what is wrong told at its 
       webhookSecretSet: true,
       language: 'en',
     },
-    branding: { name: 'The Shop', accentColor: '#1d4ed8', logo: null },
+    branding: {
+      name: 'The Shop',
+      accentColor: '#1d4ed8',
+      cornerRadius: 'square',
+      colorScheme: 'dark',
+      methodOrder: ['email', 'passkey'],
+      termsUrl: 'https://shop.example.com/terms',
+      privacyUrl: null,
+      logo: null,
+    },
     metadata: { tier: 'gold' },
   })
   await page.getByText('Set up.', { exact: true }).waitFor()

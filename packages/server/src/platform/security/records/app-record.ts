@@ -1,7 +1,7 @@
 import { defineRecord } from './kind.ts'
 
 /**
- * The MAC of an app: every setting that relaxes a check. Declared here, because statements of several slices read a setting
+ * The MAC of an app: every setting that relaxes a check, and where its pages lead. Declared here, because statements of several slices read a setting
  * beside what it decides on.
  */
 export const APP_RECORD = defineRecord({
@@ -29,6 +29,7 @@ export const APP_RECORD = defineRecord({
     agents: 'json',
     sign_in_hook: 'json',
     sign_in_hook_secret_sealed: 'sealed',
+    brand_links: 'json',
   },
   initial: {
     budgets: { limits: [] },
@@ -39,6 +40,7 @@ export const APP_RECORD = defineRecord({
     agents: { connect: false },
     sign_in_hook: { url: null, onFailure: 'refuse' },
     sign_in_hook_secret_sealed: null,
+    brand_links: { termsUrl: null, privacyUrl: null, supportUrl: null },
   },
   notAuthority: {
     name: 'shown only',

@@ -40,8 +40,12 @@ export async function deleteLogo(deps: Deps, call: Call, id: string): Promise<Ap
   return changeBranding(deps, call, appId, { logo: null }, (tx) => store.deleteLogo(tx, call.caller.tenantId, appId))
 }
 
+/** The image as it is stored; undefined without one. */
+export const findLogo = (deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<Buffer | undefined> =>
+  store.findLogo(deps.db, tenantId, appId)
+
 /** The logo as an address that a page can show without asking anybody; null without one. */
 export async function logoUrl(deps: Deps, tenantId: Id<'ten'>, appId: Id<'app'>): Promise<string | null> {
-  const png = await store.findLogo(deps.db, tenantId, appId)
+  const png = await findLogo(deps, tenantId, appId)
   return png === undefined ? null : `data:image/png;base64,${png.toString('base64')}`
 }
