@@ -4,6 +4,7 @@ import { saveAccountPart } from './guest.js'
 import { passkeysPart } from './passkey-list.js'
 import { endSession } from './session.js'
 import { sessionsPart } from './session-list.js'
+import { t } from './texts.js'
 import { twoStepPart } from './two-step.js'
 import { button, notice, runner } from './ui.js'
 
@@ -18,7 +19,7 @@ export function showAccount(page, { said } = {}) {
   const isGuest = page.guest !== null
   page.show(
     [
-      make('h1', { class: 'unseen' }, 'Your account'),
+      make('h1', { class: 'unseen' }, t`Your account`),
       identity(page),
       place.element,
       ...(isGuest
@@ -28,24 +29,24 @@ export function showAccount(page, { said } = {}) {
     ],
     { wide: true },
   )
-  document.title = `Your account – ${page.config.appName}`
+  document.title = t`Your account – ${page.config.appName}`
   if (said !== undefined) place.say(said)
 }
 
 /** @param {import('./page.js').Page} page */
 function identity(page) {
   const { user, guest, config } = page
-  const title = guest === null ? (user.name ?? user.email ?? 'Your account') : 'Guest'
-  const below = guest === null ? (user.name === null ? null : user.email) : 'Your account is not saved yet.'
-  const leave = button({ label: 'Sign out', kind: 'secondary' })
+  const title = guest === null ? (user.name ?? user.email ?? t`Your account`) : t`Guest`
+  const below = guest === null ? (user.name === null ? null : user.email) : t`Your account is not saved yet.`
+  const leave = button({ label: t`Sign out`, kind: 'secondary' })
   const place = notice()
   const element = make(
     'section',
-    { class: 'identity', 'aria-label': 'Signed in as' },
+    { class: 'identity', 'aria-label': t`Signed in as` },
     make(
       'div',
       { class: 'who' },
-      make('p', { class: 'who-app', dir: 'auto' }, `Signed in to ${config.appName}`),
+      make('p', { class: 'who-app', dir: 'auto' }, t`Signed in to ${config.appName}`),
       make('p', { class: 'who-name', dir: 'auto' }, title),
       below && make('p', { class: 'who-more', dir: 'auto' }, below),
     ),
@@ -54,9 +55,9 @@ function identity(page) {
   )
   const run = runner(element, place)
   leave.addEventListener('click', () =>
-    run(leave, 'Signing out…', async () => {
+    run(leave, t`Signing out…`, async () => {
       await endSession(page)
-      page.startAgain('You are signed out.')
+      page.startAgain(t`You are signed out.`)
     }),
   )
   return element

@@ -3,6 +3,7 @@ import { ApiError } from './client.js'
 import { make } from './dom.js'
 import { askPasskey, passkeysWork } from './passkeys.js'
 import { endSession } from './session.js'
+import { inWords, t } from './texts.js'
 import { button, field, notice, onSubmit, runner, timeWords } from './ui.js'
 import { Refused } from './words.js'
 
@@ -11,34 +12,34 @@ import { Refused } from './words.js'
 /** @typedef {import('../../../sdk/src/models.ts').ApprovalDetails} ApprovalDetails */
 
 const OUTCOMES = {
-  executed: ['Approved', 'You approved this, and it is done.'],
-  denied: ['Refused', 'You refused this. Nothing was paid.'],
-  expired: ['Too late', 'Nobody decided in time. Nothing was paid.'],
-  canceled: ['No longer needed', 'The session that asked has ended. Nothing was paid.'],
-  failed: ['Not done', 'You approved this, but it was no longer possible. Nothing was paid.'],
+  executed: [t`Approved`, t`You approved this, and it is done.`],
+  denied: [t`Refused`, t`You refused this. Nothing was paid.`],
+  expired: [t`Too late`, t`Nobody decided in time. Nothing was paid.`],
+  canceled: [t`No longer needed`, t`The session that asked has ended. Nothing was paid.`],
+  failed: [t`Not done`, t`You approved this, but it was no longer possible. Nothing was paid.`],
 }
 
 const WINDOWS = {
-  lifetime: 'in total',
-  rolling_24h: 'in 24 hours',
-  rolling_30d: 'in 30 days',
-  day_utc: 'per day (UTC)',
+  lifetime: t`in total`,
+  rolling_24h: t`in 24 hours`,
+  rolling_30d: t`in 30 days`,
+  day_utc: t`per day (UTC)`,
 }
 
 /** What a refusal to approve means here. The rest is told in general words. */
 const REFUSALS = {
-  passkey_cannot_approve: 'This passkey cannot approve yet. Use one that you have had for more than a day.',
-  approval_decided: 'This was decided on another page. Reload this page to see how.',
-  approval_expired: 'It is too late: the time to decide is over. Nothing was paid.',
-  approval_outdated: 'It would do something else by now than what you see here. Nothing was paid.',
-  contract_archived: 'Something that it needs is already used up. Nothing was paid.',
-  budget_exceeded: 'It is more than a budget of your wallet allows by now. Nothing was paid.',
-  spend_limit_exceeded: 'It is more than the session may spend by now. Nothing was paid.',
-  policy_denied: 'The session may not do this now. Nothing was paid. You can try again later.',
-  wallet_frozen: 'Your wallet is frozen. Nothing was paid.',
-  approval_canceled: 'The session that asked has ended. Nothing was paid.',
-  delegated_session_revoked: 'The session that asked has ended. Nothing was paid.',
-  delegated_session_expired: 'The session that asked has ended. Nothing was paid.',
+  passkey_cannot_approve: t`This passkey cannot approve yet. Use one that you have had for more than a day.`,
+  approval_decided: t`This was decided on another page. Reload this page to see how.`,
+  approval_expired: t`It is too late: the time to decide is over. Nothing was paid.`,
+  approval_outdated: t`It would do something else by now than what you see here. Nothing was paid.`,
+  contract_archived: t`Something that it needs is already used up. Nothing was paid.`,
+  budget_exceeded: t`It is more than a budget of your wallet allows by now. Nothing was paid.`,
+  spend_limit_exceeded: t`It is more than the session may spend by now. Nothing was paid.`,
+  policy_denied: t`The session may not do this now. Nothing was paid. You can try again later.`,
+  wallet_frozen: t`Your wallet is frozen. Nothing was paid.`,
+  approval_canceled: t`The session that asked has ended. Nothing was paid.`,
+  delegated_session_revoked: t`The session that asked has ended. Nothing was paid.`,
+  delegated_session_expired: t`The session that asked has ended. Nothing was paid.`,
 }
 
 /**
@@ -59,7 +60,7 @@ async function told(call) {
  * @param {Page} page
  */
 export async function showApproval(page) {
-  page.show([make('h1', {}, 'One moment…'), make('p', { class: 'lead' }, 'Loading what is asked for.')])
+  page.show([make('h1', {}, t`One moment…`), make('p', { class: 'lead' }, t`Loading what is asked for.`)])
   try {
     const approval = await page.client.call('GET', `approvals/${encodeURIComponent(page.config.approval)}`)
     if (approval.status !== 'pending') showOutcome(page, approval)
@@ -67,9 +68,9 @@ export async function showApproval(page) {
   } catch (error) {
     const isForeign = error instanceof ApiError && error.status === 404
     const words = isForeign
-      ? 'There is nothing to approve for this account. Perhaps it was meant for another one of yours.'
-      : 'This could not be loaded. Check your network and try again.'
-    showEnd(page, isForeign ? 'Nothing to approve' : 'Not loaded', words, !isForeign)
+      ? t`There is nothing to approve for this account. Perhaps it was meant for another one of yours.`
+      : t`This could not be loaded. Check your network and try again.`
+    showEnd(page, isForeign ? t`Nothing to approve` : t`Not loaded`, words, !isForeign)
   }
 }
 
@@ -81,15 +82,15 @@ export async function showApproval(page) {
  */
 function showEnd(page, title, words, retry = false) {
   const place = notice()
-  const again = button({ label: 'Try again', kind: 'primary' })
-  const leave = button({ label: 'Sign out', kind: 'quiet' })
+  const again = button({ label: t`Try again`, kind: 'primary' })
+  const leave = button({ label: t`Sign out`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, retry && again, leave, place.element)
   const run = runner(content, place)
   again.addEventListener('click', () => showApproval(page))
   leave.addEventListener('click', () =>
-    run(leave, 'Signing out…', async () => {
+    run(leave, t`Signing out…`, async () => {
       await endSession(page)
-      page.startAgain('You are signed out.')
+      page.startAgain(t`You are signed out.`)
     }),
   )
   page.show([make('h1', {}, title), make('p', { class: 'lead', dir: 'auto' }, words), content])
@@ -100,8 +101,8 @@ function showEnd(page, title, words, retry = false) {
  * @param {Pick<Approval, 'status' | 'reason'>} approval
  */
 function showOutcome(page, { status, reason }) {
-  const [title = 'Decided', words = 'This was decided.'] = status === 'pending' ? [] : OUTCOMES[status]
-  showEnd(page, title, reason === null ? words : `${words} Your reason: “${reason}”`)
+  const [title = t`Decided`, words = t`This was decided.`] = status === 'pending' ? [] : OUTCOMES[status]
+  showEnd(page, title, reason === null ? words : `${words} ${t`Your reason: “${reason}”`}`)
 }
 
 /**
@@ -120,13 +121,13 @@ function payments({ document: { costs, recipients } }) {
     make(
       'span',
       {},
-      make('strong', { class: 'amount' }, `${amount} `, make('bdi', {}, asset.symbol)),
-      make('span', { class: 'row-more' }, ' issued by ', exact(asset.issuer)),
+      make('strong', { class: 'amount' }, make('bdi', {}, `${amount} `, make('bdi', {}, asset.symbol))),
+      make('span', { class: 'row-more' }, ' ', ...inWords`issued by ${exact(asset.issuer)}`),
     ),
   )
   return [
-    ...fact('It pays', pays.length === 0 ? ['Nothing'] : pays),
-    ...(recipients.length === 0 ? [] : fact('To', recipients.map(exact))),
+    ...fact(t`It pays`, pays.length === 0 ? [t`Nothing`] : pays),
+    ...(recipients.length === 0 ? [] : fact(t`To`, recipients.map(exact))),
   ]
 }
 
@@ -134,27 +135,29 @@ function payments({ document: { costs, recipients } }) {
 function leftWords({ remaining: { spend, budgets } }) {
   const caps = spend
     .filter(({ limit }) => limit !== null)
-    .map((cap) => [cap.asset.symbol, cap.remaining, cap.limit, cap.window, 'for this session'])
+    .map((cap) => [cap.asset.symbol, cap.remaining, cap.limit, cap.window, t`for this session`])
   const ofWallet = budgets.map((one) => [
     one.asset.symbol,
     one.remaining,
     one.amount,
     one.window,
-    'for your whole wallet',
+    t`for your whole wallet`,
   ])
   return [...caps, ...ofWallet].map(([symbol, remaining, limit, window, whose]) => {
     const span = WINDOWS[/** @type {keyof typeof WINDOWS} */ (window)] ?? ''
-    return make('span', {}, `${remaining} of ${limit} `, make('bdi', {}, symbol), ` ${span}, ${whose}`)
+    return make('span', {}, ...inWords`${remaining} of ${limit} ${make('bdi', {}, symbol)} ${span}, ${whose}`)
   })
 }
 
 /** @param {ApprovalDetails['effects'][number]} effect */
 function effectWords({ type, templateId, choice, contractId, arguments: given }) {
-  const verb = { created: 'Creates', exercised: `Exercises ${choice} on`, archived: 'Uses up' }[type] ?? type
+  const words =
+    { created: t`Creates ${templateId}`, exercised: t`Exercises ${choice ?? ''} on ${templateId}` }[type] ??
+    t`Uses up ${templateId}`
   return make(
     'li',
     {},
-    make('span', { dir: 'auto' }, `${verb} ${templateId} `),
+    make('span', { dir: 'auto' }, `${words} `),
     exact(contractId),
     make('pre', { tabindex: '0' }, JSON.stringify(given, null, 2)),
   )
@@ -165,9 +168,9 @@ const exactly = ({ document, effects }) =>
   make(
     'details',
     { class: 'exactly' },
-    make('summary', {}, 'Exactly what happens'),
+    make('summary', {}, t`Exactly what happens`),
     make('ol', {}, ...effects.map(effectWords)),
-    make('p', { class: 'row-more' }, 'What you sign:'),
+    make('p', { class: 'row-more' }, t`What you sign:`),
     make('pre', { tabindex: '0' }, JSON.stringify(document, null, 2)),
   )
 
@@ -175,25 +178,24 @@ const exactly = ({ document, effects }) =>
 function facts(approval) {
   const { sessionName, delegatedSessionId, document, expiresAt } = approval
   const left = leftWords(approval)
-  const why = document.rules.map(({ message }) => message)
+  const why = document.rules.map(({ message }) => make('span', { lang: 'en' }, message))
   return make(
     'dl',
     { class: 'facts' },
     ...payments(approval),
-    ...fact('Who asks', [
+    ...fact(t`Who asks`, [
       make(
         'span',
         {},
-        'A delegated session',
-        sessionName && ' named “',
-        sessionName && make('bdi', {}, sessionName),
-        sessionName && '”',
+        ...(sessionName
+          ? inWords`A delegated session named “${make('bdi', {}, sessionName)}”`
+          : [t`A delegated session`]),
       ),
       exact(delegatedSessionId),
     ]),
-    ...fact('Why you are asked', why),
-    ...(left.length === 0 ? [] : fact('Left after this', left)),
-    ...fact('You can decide until', [timeWords(expiresAt)]),
+    ...fact(t`Why you are asked`, why),
+    ...(left.length === 0 ? [] : fact(t`Left after this`, left)),
+    ...fact(t`You can decide until`, [timeWords(expiresAt)]),
   )
 }
 
@@ -203,28 +205,28 @@ function facts(approval) {
  */
 function showQuestion(page, approval) {
   const place = notice()
-  const yes = button({ label: 'Approve with your passkey', kind: 'primary', iconName: 'passkey' })
-  const no = button({ label: 'Refuse', kind: 'secondary' })
+  const yes = button({ label: t`Approve with your passkey`, kind: 'primary', iconName: 'passkey' })
+  const no = button({ label: t`Refuse`, kind: 'secondary' })
   const able = passkeysWork() && approval.publicKey !== null
   const content = make('div', { class: 'stack' }, able && yes, no, place.element)
   const run = runner(content, place)
-  yes.addEventListener('click', () => run(yes, 'Waiting for your passkey…', () => approve(page, approval)))
+  yes.addEventListener('click', () => run(yes, t`Waiting for your passkey…`, () => approve(page, approval)))
   no.addEventListener('click', () => showRefusal(page, approval))
   page.show([
-    make('h1', {}, approval.document.costs.length === 0 ? 'Approve this?' : 'Approve this payment?'),
+    make('h1', {}, approval.document.costs.length === 0 ? t`Approve this?` : t`Approve this payment?`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `Somebody whom you allowed to act from your wallet in ${page.config.appName} asks for it. Approve only what you expect.`,
+      t`Somebody whom you allowed to act from your wallet in ${page.config.appName} asks for it. Approve only what you expect.`,
     ),
     facts(approval),
     exactly(approval),
     content,
   ])
-  if (!passkeysWork()) place.say('This browser cannot use passkeys. Open this page in a newer one.')
+  if (!passkeysWork()) place.say(t`This browser cannot use passkeys. Open this page in a newer one.`)
   else if (approval.publicKey === null)
     place.say(
-      'None of your passkeys can approve yet: one must be a day old, and made by you in a browser. You can refuse.',
+      t`None of your passkeys can approve yet: one must be a day old, and made by you in a browser. You can refuse.`,
     )
 }
 
@@ -234,7 +236,7 @@ function showQuestion(page, approval) {
  */
 async function approve(page, approval) {
   if (!(await isWhatIsSigned(approval)))
-    throw new Refused('Your passkey would sign something else than you see here. Do not approve this.')
+    throw new Refused(t`Your passkey would sign something else than you see here. Do not approve this.`)
   const credential = await askPasskey(approval.publicKey)
   const decided = await told(() => page.client.call('POST', `approvals/${approval.id}/approve`, { credential }))
   showOutcome(page, decided)
@@ -247,17 +249,17 @@ async function approve(page, approval) {
 function showRefusal(page, approval) {
   const place = notice()
   const reason = field({
-    label: 'Reason',
+    label: t`Reason`,
     optional: true,
-    hint: 'Whoever asked reads it.',
+    hint: t`Whoever asked reads it.`,
     attributes: { name: 'reason', maxlength: 500, autocomplete: 'off' },
   })
-  const submit = button({ label: 'Refuse', kind: 'danger', submit: true })
-  const back = button({ label: 'Back', kind: 'quiet' })
+  const submit = button({ label: t`Refuse`, kind: 'danger', submit: true })
+  const back = button({ label: t`Back`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, reason.element, submit, back, place.element)
   const run = runner(form, place, { reason })
   onSubmit(form, () =>
-    run(submit, 'Refusing…', async () => {
+    run(submit, t`Refusing…`, async () => {
       const said = reason.input.value.trim()
       const body = said === '' ? {} : { reason: said }
       showOutcome(page, await told(() => page.client.call('POST', `approvals/${approval.id}/deny`, body)))
@@ -265,8 +267,8 @@ function showRefusal(page, approval) {
   )
   back.addEventListener('click', () => showQuestion(page, approval))
   page.show([
-    make('h1', {}, 'Refuse this?'),
-    make('p', { class: 'lead' }, 'Nothing is paid, and the session keeps the rest of its limits.'),
+    make('h1', {}, t`Refuse this?`),
+    make('p', { class: 'lead' }, t`Nothing is paid, and the session keeps the rest of its limits.`),
     form,
   ])
 }

@@ -1,4 +1,5 @@
 import { make, visible } from './dom.js'
+import { t } from './texts.js'
 import { field } from './ui.js'
 import { Refused } from './words.js'
 
@@ -11,7 +12,7 @@ import { Refused } from './words.js'
 const HOUR_SECONDS = 3_600
 const HOURS_MAX = 720
 
-const WINDOWS = { lifetime: 'in total', rolling_24h: 'within 24 hours', day_utc: 'per day (UTC)' }
+const WINDOWS = { lifetime: t`in total`, rolling_24h: t`within 24 hours`, day_utc: t`per day (UTC)` }
 
 const AMOUNT = /^(0|[1-9]\d{0,27})(\.\d{1,10})?$/
 const PARTY = /^\S{1,255}::1220[0-9a-f]{64}$/
@@ -33,25 +34,25 @@ export function spendFields({ policy, holdings }) {
     most: amount,
     value: amount ?? '',
     needed: true,
-    hint: `${WINDOWS[window]}, issued by ${asset.issuer}.`,
+    hint: t`${WINDOWS[window]}, issued by ${asset.issuer}.`,
   }))
   const owned = (policy === null ? (holdings ?? []) : []).map(({ asset, amount }) => ({
     asset,
     most: null,
     value: '',
     needed: false,
-    hint: `In total, of the ${amount} that you have, issued by ${asset.issuer}. Empty: nothing.`,
+    hint: t`In total, of the ${amount} that you have, issued by ${asset.issuer}. Empty: nothing.`,
   }))
   return [...asked, ...owned].map(({ asset, most, value, needed, hint }, index) => {
     const symbol = visible(asset.symbol)
     const input = field({
-      label: `Can spend at most, in ${symbol}`,
+      label: t`Can spend at most, in ${symbol}`,
       hint,
       attributes: { name: `spend.${index}.amount`, value, inputmode: 'decimal', autocomplete: 'off', maxlength: 40 },
     })
     const unlimited =
       needed && most === null ? make('input', { type: 'checkbox', name: `spend.${index}.unlimited` }) : null
-    const box = unlimited && make('label', {}, unlimited, ` Without a limit, in ${symbol}`)
+    const box = unlimited && make('label', {}, unlimited, ' ', t`Without a limit, in ${symbol}`)
     return { asset, most, needed, input, unlimited, elements: box === null ? [input.element] : [input.element, box] }
   })
 }
@@ -65,17 +66,17 @@ export const namesRecipients = ({ policy }) =>
 
 export const recipientsField = () =>
   field({
-    label: 'Only to these parties',
+    label: t`Only to these parties`,
     optional: true,
-    hint: 'Their ids, with spaces between them.',
+    hint: t`Their ids, with spaces between them.`,
     attributes: { name: 'recipients', autocomplete: 'off', spellcheck: 'false' },
   })
 
 /** @param {AgentRequest} asked */
 export const expiryField = ({ proposedSeconds }) =>
   field({
-    label: 'Ends after, in hours',
-    hint: 'Then it has to ask you again.',
+    label: t`Ends after, in hours`,
+    hint: t`Then it has to ask you again.`,
     attributes: {
       name: 'expiresInSeconds',
       inputmode: 'decimal',
@@ -94,14 +95,14 @@ function amountOf({ input, most, needed, unlimited }, index) {
   const name = `spend.${index}.amount`
   if (amount === '' && !needed) return null
   if (unlimited?.checked) {
-    if (amount !== '') throw new Refused('Enter an amount, or choose “Without a limit”, but not both.', name)
+    if (amount !== '') throw new Refused(t`Enter an amount, or choose “Without a limit”, but not both.`, name)
     return null
   }
   if (amount === '' && unlimited !== null)
-    throw new Refused('Enter an amount, or choose “Without a limit” below.', name)
-  if (!AMOUNT.test(amount)) throw new Refused('Enter an amount, for example 10.5.', name)
+    throw new Refused(t`Enter an amount, or choose “Without a limit” below.`, name)
+  if (!AMOUNT.test(amount)) throw new Refused(t`Enter an amount, for example 10.5.`, name)
   if (most !== null && unitsOf(amount) > unitsOf(most))
-    throw new Refused(`The agent asked for ${most}: enter that or less.`, name)
+    throw new Refused(t`The agent asked for ${most}: enter that or less.`, name)
   return amount
 }
 
@@ -110,7 +111,7 @@ function partiesOf({ input }) {
   const parties = [...new Set(input.value.split(/[\s,]+/).filter((each) => each !== ''))]
   const wrong = parties.find((each) => !PARTY.test(each))
   if (wrong !== undefined)
-    throw new Refused('One of these is not the id of a party: a name, “::1220” and 64 digits.', 'recipients')
+    throw new Refused(t`One of these is not the id of a party: a name, “::1220” and 64 digits.`, 'recipients')
   return parties.length === 0 ? null : parties
 }
 
@@ -125,9 +126,9 @@ function secondsOf({ expiresInSeconds: most }, { input }) {
   const hours = Number(text)
   const seconds = Math.round(hours * HOUR_SECONDS)
   if (!/^\d+(\.\d+)?$/.test(text) || seconds < 60 || hours > HOURS_MAX)
-    throw new Refused(`Enter a number of hours, at most ${HOURS_MAX}.`, 'expiresInSeconds')
+    throw new Refused(t`Enter a number of hours, at most ${HOURS_MAX}.`, 'expiresInSeconds')
   if (most !== null && seconds > most)
-    throw new Refused(`The agent asked for ${input.defaultValue} hours: enter that or less.`, 'expiresInSeconds')
+    throw new Refused(t`The agent asked for ${input.defaultValue} hours: enter that or less.`, 'expiresInSeconds')
   return seconds
 }
 

@@ -4,6 +4,7 @@ import { make, visible } from './dom.js'
 import { mayOpen } from './leaving.js'
 import { endSession } from './session.js'
 import { withStepUp } from './step-up.js'
+import { inWords, t } from './texts.js'
 import { button, notice, onSubmit, runner } from './ui.js'
 import { Refused } from './words.js'
 
@@ -12,10 +13,10 @@ import { Refused } from './words.js'
 
 /** What a refusal means here. The rest is told in general words. */
 const REFUSALS = {
-  not_found: 'This request is over. Start again in the agent.',
-  wallet_frozen: 'Your wallet is frozen, so nothing can be connected to it.',
-  approvals_unavailable: 'The agent wants to ask you before some payments. Your wallet cannot do that.',
-  session_limit_reached: 'Too many agents are connected to your wallet. Ask the app’s support to end one first.',
+  not_found: t`This request is over. Start again in the agent.`,
+  wallet_frozen: t`Your wallet is frozen, so nothing can be connected to it.`,
+  approvals_unavailable: t`The agent wants to ask you before some payments. Your wallet cannot do that.`,
+  session_limit_reached: t`Too many agents are connected to your wallet. Ask the app’s support to end one first.`,
 }
 
 /**
@@ -23,13 +24,13 @@ const REFUSALS = {
  * @param {Page} page
  */
 export async function showConnect(page) {
-  page.show([make('h1', {}, 'One moment…'), make('p', { class: 'lead' }, 'Loading what the agent asks for.')])
+  page.show([make('h1', {}, t`One moment…`), make('p', { class: 'lead' }, t`Loading what the agent asks for.`)])
   try {
     showQuestion(page, await page.client.call('GET', `agent-requests/${encodeURIComponent(page.config.connect)}`))
   } catch (error) {
     const isOver = error instanceof ApiError && error.status === 404
-    const words = isOver ? REFUSALS.not_found : 'This could not be loaded. Check your network and try again.'
-    showEnd(page, isOver ? 'Nothing to connect' : 'Not loaded', words, !isOver)
+    const words = isOver ? REFUSALS.not_found : t`This could not be loaded. Check your network and try again.`
+    showEnd(page, isOver ? t`Nothing to connect` : t`Not loaded`, words, !isOver)
   }
 }
 
@@ -41,15 +42,15 @@ export async function showConnect(page) {
  */
 function showEnd(page, title, words, retry = false) {
   const place = notice()
-  const again = button({ label: 'Try again', kind: 'primary' })
-  const leave = button({ label: 'Sign out', kind: 'quiet' })
+  const again = button({ label: t`Try again`, kind: 'primary' })
+  const leave = button({ label: t`Sign out`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, retry && again, leave, place.element)
   const run = runner(content, place)
   again.addEventListener('click', () => showConnect(page))
   leave.addEventListener('click', () =>
-    run(leave, 'Signing out…', async () => {
+    run(leave, t`Signing out…`, async () => {
       await endSession(page)
-      page.startAgain('You are signed out.')
+      page.startAgain(t`You are signed out.`)
     }),
   )
   page.show([make('h1', {}, title), make('p', { class: 'lead', dir: 'auto' }, words), content])
@@ -60,37 +61,34 @@ const exact = (text) => make('code', { class: 'exact' }, text)
 
 /** @param {AgentRequest} asked */
 function destination({ client, redirect: { kind, name } }) {
-  if (kind === 'device') return ['A program on this device']
-  if (kind === 'app') return ['The app ', exact(name), ' (nobody has checked whose app it is)']
-  return name === client.host ? [exact(name)] : [exact(name), ' (not the address of who asks)']
+  if (kind === 'device') return [t`A program on this device`]
+  if (kind === 'app') return inWords`The app ${exact(name)} (nobody has checked whose app it is)`
+  return name === client.host ? [exact(name)] : inWords`${exact(name)} (not the address of who asks)`
 }
 
 /**
  * Who asks. Nobody has checked the name: the address is what counts, so it stands beside it.
  * @param {AgentRequest} asked
  */
-const facts = (asked) =>
-  make(
+function facts(asked) {
+  const name = make('bdi', {}, asked.client.name ?? t`An agent without a name`)
+  return make(
     'dl',
     { class: 'facts' },
-    make('dt', {}, 'Who asks'),
-    make(
-      'dd',
-      { dir: 'auto' },
-      make('bdi', {}, asked.client.name ?? 'An agent without a name'),
-      ' (nobody has checked this name)',
-    ),
+    make('dt', {}, t`Who asks`),
+    make('dd', { dir: 'auto' }, ...inWords`${name} (nobody has checked this name)`),
     make('dd', { dir: 'auto' }, exact(asked.client.id)),
-    make('dt', {}, 'Afterwards you go to'),
+    make('dt', {}, t`Afterwards you go to`),
     make('dd', { dir: 'auto' }, ...destination(asked)),
-    asked.maxUses !== null && make('dt', {}, 'Ends after'),
-    asked.maxUses !== null && make('dd', {}, `${asked.maxUses} transactions`),
+    asked.maxUses !== null && make('dt', {}, t`Ends after`),
+    asked.maxUses !== null && make('dd', {}, t`Transactions: ${asked.maxUses}`),
   )
+}
 
 /** @param {AgentRequest} asked */
 const wordsOf = ({ policy, words }) =>
   policy === null
-    ? ['Can transfer tokens that you set an amount for, and no others.', 'Sees the tokens in your wallet.']
+    ? [t`Can transfer tokens that you set an amount for, and no others.`, t`Sees the tokens in your wallet.`]
     : words.map(({ text }) => text)
 
 /**
@@ -101,7 +99,7 @@ const exactly = (policy) =>
   make(
     'details',
     { class: 'exactly' },
-    make('summary', {}, 'Exactly what it asks for'),
+    make('summary', {}, t`Exactly what it asks for`),
     make('pre', { tabindex: '0' }, visible(JSON.stringify(policy, null, 2))),
   )
 
@@ -115,8 +113,8 @@ function showQuestion(page, asked) {
   const spend = spendFields(asked)
   const recipients = recipientsField()
   const expiry = expiryField(asked)
-  const yes = button({ label: 'Connect', kind: 'primary', submit: true })
-  const no = button({ label: 'Refuse', kind: 'secondary' })
+  const yes = button({ label: t`Connect`, kind: 'primary', submit: true })
+  const no = button({ label: t`Refuse`, kind: 'secondary' })
   const able = wallet !== null && !wallet.frozen
   const fields = {
     ...Object.fromEntries(spend.map(({ input }, index) => [`spend.${index}.amount`, input])),
@@ -135,29 +133,33 @@ function showQuestion(page, asked) {
   )
   const run = runner(form, place, fields)
   onSubmit(form, () =>
-    run(yes, 'Connecting…', async () => connect(page, asked, checkedForm(asked, { spend, recipients, expiry }))),
+    run(yes, t`Connecting…`, async () => connect(page, asked, checkedForm(asked, { spend, recipients, expiry }))),
   )
   no.addEventListener('click', () =>
-    run(no, 'Refusing…', async () =>
+    run(no, t`Refusing…`, async () =>
       showReturning(page, await told(() => page.client.call('POST', `agent-requests/${asked.id}/refuse`))),
     ),
   )
   page.show([
-    make('h1', { dir: 'auto' }, `Connect an agent of ${client.host}?`),
+    make('h1', { dir: 'auto' }, t`Connect an agent of ${client.host}?`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `It will act from your wallet in ${page.config.appName} without asking you, within these limits. You can lower them now. To end it sooner, ask the app’s support.`,
+      t`It will act from your wallet in ${page.config.appName} without asking you, within these limits. You can lower them now. To end it sooner, ask the app’s support.`,
     ),
     facts(asked),
-    make('h2', {}, 'What it can do'),
-    make('ul', { class: 'sentences' }, ...wordsOf(asked).map((text) => make('li', { dir: 'auto' }, text))),
-    ...asked.warnings.map(({ message }) => make('p', { class: 'row-more', dir: 'auto' }, message)),
+    make('h2', {}, t`What it can do`),
+    make(
+      'ul',
+      { class: 'sentences', lang: asked.policy === null ? null : 'en' },
+      ...wordsOf(asked).map((text) => make('li', { dir: 'auto' }, text)),
+    ),
+    ...asked.warnings.map(({ message }) => make('p', { class: 'row-more', lang: 'en', dir: 'auto' }, message)),
     asked.policy !== null && exactly(asked.policy),
     form,
   ])
   if (wallet === null)
-    place.say(`You have no wallet in ${page.config.appName} yet. Create one there, then start again.`)
+    place.say(t`You have no wallet in ${page.config.appName} yet. Create one there, then start again.`)
   else if (wallet.frozen) place.say(REFUSALS.wallet_frozen)
 }
 
@@ -174,7 +176,7 @@ async function told(call) {
     if (words !== undefined) throw new Refused(words)
     const field = error.details.find((detail) => detail.field !== undefined)?.field ?? null
     if (error.code === 'validation_failed')
-      throw new Refused('This is more than the agent asked for, or cannot be read.', field)
+      throw new Refused(t`This is more than the agent asked for, or cannot be read.`, field)
     throw error
   }
 }
@@ -195,14 +197,14 @@ async function connect(page, asked, allowed) {
  * @param {{ redirectTo: string }} answer
  */
 function showReturning(page, { redirectTo }) {
-  if (!mayOpen(redirectTo)) return showEnd(page, 'Done', 'You can close this page and go back to the agent.')
+  if (!mayOpen(redirectTo)) return showEnd(page, t`Done`, t`You can close this page and go back to the agent.`)
   page.show([
-    make('h1', {}, 'Taking you back to the agent…'),
-    make('p', { class: 'lead' }, 'You can close this page once the agent continues.'),
+    make('h1', {}, t`Taking you back to the agent…`),
+    make('p', { class: 'lead' }, t`You can close this page once the agent continues.`),
     make(
       'div',
       { class: 'stack' },
-      make('a', { class: 'button secondary', href: redirectTo, rel: 'noreferrer' }, 'Continue'),
+      make('a', { class: 'button secondary', href: redirectTo, rel: 'noreferrer' }, t`Continue`),
     ),
   ])
   location.replace(redirectTo)

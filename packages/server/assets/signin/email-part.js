@@ -1,12 +1,13 @@
 import { ApiError } from './client.js'
 import { make } from './dom.js'
-import { codeRefusal } from './email.js'
+import { codeRefusal, startEmail } from './email.js'
 import { codeField, digitsOf } from './mfa-form.js'
 import { part } from './part.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, field, onSubmit } from './ui.js'
 
-const WRONG_FORM = 'Enter the 6 digits from the email.'
+const WRONG_FORM = t`Enter the 6 digits from the email.`
 
 /**
  * Whether the user can sign in by email, and the way to it: a code confirms the address. Codes of both mailboxes replace it.
@@ -15,8 +16,8 @@ const WRONG_FORM = 'Enter the 6 digits from the email.'
  */
 export function emailPart(page, again) {
   return part({
-    title: 'Sign-in by email',
-    lead: 'Get a code by email when you have no passkey at hand.',
+    title: t`Sign-in by email`,
+    lead: t`Get a code by email when you have no passkey at hand.`,
     load: async (self) => {
       const identities = await page.client.list('auth/identities')
       const { email } = page.user
@@ -34,9 +35,9 @@ export function emailPart(page, again) {
  * @param {{ email: string, isOn: boolean, again: (said: string) => void }} options
  */
 function present(page, self, { email, isOn, again }) {
-  const send = button({ label: 'Confirm your address', kind: 'secondary', iconName: 'mail' })
-  const change = button({ label: 'Change your address', kind: 'secondary' })
-  const words = isOn ? `Codes are sent to ${email}.` : email
+  const send = button({ label: t`Confirm your address`, kind: 'secondary', iconName: 'mail' })
+  const change = button({ label: t`Change your address`, kind: 'secondary' })
+  const words = isOn ? t`Codes are sent to ${email}.` : email
   const content = make(
     'div',
     { class: 'stack' },
@@ -44,10 +45,10 @@ function present(page, self, { email, isOn, again }) {
     ...(isOn ? [] : [send]),
     change,
   )
-  send.addEventListener('click', () => self.run(send, 'Sending…', () => confirm(page, self, content, email)))
+  send.addEventListener('click', () => self.run(send, t`Sending…`, () => confirm(page, self, content, email)))
   change.addEventListener('click', () => {
     const form = addressForm(self, (from, address) => replace(page, self, { from, address, again }), {
-      label: 'New email',
+      label: t`New email`,
       taken: email,
     })
     content.replaceWith(form)
@@ -61,18 +62,18 @@ function present(page, self, { email, isOn, again }) {
  * @param {(form: HTMLElement, email: string) => Promise<void>} onAddress
  * @param {{ label?: string, taken?: string }} [options] `taken`: the address that it must not be
  */
-function addressForm(self, onAddress, { label = 'Email', taken } = {}) {
+function addressForm(self, onAddress, { label = t`Email`, taken } = {}) {
   const address = field({
     label,
     attributes: { name: 'email', type: 'email', autocomplete: 'email', inputmode: 'email', maxlength: 320 },
   })
-  const send = button({ label: 'Send code', kind: 'secondary', iconName: 'mail', submit: true })
+  const send = button({ label: t`Send code`, kind: 'secondary', iconName: 'mail', submit: true })
   const form = make('form', { class: 'stack' }, address.element, send)
   onSubmit(form, () => {
     const email = address.input.value.trim()
-    if (email === '') return address.refuse('Enter your email address.')
-    if (email.toLowerCase() === taken?.toLowerCase()) return address.refuse('This is your address already.')
-    self.run(send, 'Sending…', () => onAddress(form, email))
+    if (email === '') return address.refuse(t`Enter your email address.`)
+    if (email.toLowerCase() === taken?.toLowerCase()) return address.refuse(t`This is your address already.`)
+    self.run(send, t`Sending…`, () => onAddress(form, email))
   })
   return form
 }
@@ -86,16 +87,16 @@ function addressForm(self, onAddress, { label = 'Email', taken } = {}) {
  */
 async function confirm(page, self, content, email) {
   const body = { email, purpose: 'link' }
-  const { challengeId } = await withStepUp(page, () => page.client.call('POST', 'auth/email/start', body))
+  const { challengeId } = await withStepUp(page, () => startEmail(page, body))
   const code = codeField()
-  const words = `Enter the code that we sent to ${email}.`
-  codesForm(self, content, { words, codes: [code], label: 'Confirm' }, async ([digits]) => {
+  const words = t`Enter the code that we sent to ${email}.`
+  codesForm(self, content, { words, codes: [code], label: t`Confirm` }, async ([digits]) => {
     try {
       page.user = await page.client.call('POST', 'auth/email/link', { challengeId, code: digits })
     } catch (error) {
       throw codeRefusal(error)
     }
-    await self.reload('Your address is confirmed.')
+    await self.reload(t`Your address is confirmed.`)
   })
 }
 
@@ -108,21 +109,19 @@ async function confirm(page, self, content, email) {
 async function replace(page, self, { from, address, again }) {
   const present = page.user.email
   const asked = { email: address, purpose: 'change' }
-  const { challengeId, currentChallengeId } = await withStepUp(page, () =>
-    page.client.call('POST', 'auth/email/start', asked),
-  )
+  const { challengeId, currentChallengeId } = await withStepUp(page, () => startEmail(page, asked))
   const both = currentChallengeId !== null
-  const codes = [codeField(`Code sent to ${address}`), ...(both ? [codeField(`Code sent to ${present}`)] : [])]
-  const words = both ? 'We sent a code to each address. Enter both.' : `Enter the code that we sent to ${address}.`
-  codesForm(self, from, { words, codes, label: 'Change address' }, async ([code, currentCode]) => {
+  const codes = [codeField(t`Code sent to ${address}`), ...(both ? [codeField(t`Code sent to ${present}`)] : [])]
+  const words = both ? t`We sent a code to each address. Enter both.` : t`Enter the code that we sent to ${address}.`
+  codesForm(self, from, { words, codes, label: t`Change address` }, async ([code, currentCode]) => {
     const body = { challengeId, code, ...(both ? { currentChallengeId, currentCode } : {}) }
     try {
       page.user = await page.client.call('POST', 'auth/email/change', body)
     } catch (error) {
       const isPresent = error instanceof ApiError && error.details[0]?.field === 'currentCode'
-      throw codeRefusal(error, `The code sent to ${isPresent ? present : address}`)
+      throw codeRefusal(error, isPresent ? present : address)
     }
-    again('Your address is changed.')
+    again(t`Your address is changed.`)
   })
 }
 
@@ -147,7 +146,7 @@ function codesForm(self, content, { words, codes, label }, onCodes) {
     const digits = codes.map(({ input }) => digitsOf(input.value))
     const wrong = codes.find((_, at) => !/^\d{6}$/.test(digits[at] ?? ''))
     if (wrong !== undefined) return wrong.refuse(WRONG_FORM)
-    self.run(submit, 'Checking…', () => onCodes(digits))
+    self.run(submit, t`Checking…`, () => onCodes(digits))
   })
   content.replaceWith(form)
   codes[0]?.input.focus()

@@ -5,6 +5,7 @@ import { digitsOf } from './mfa-form.js'
 import { passkeysWork, register } from './passkeys.js'
 import { endUnused } from './session.js'
 import { showSignIn } from './sign-in.js'
+import { t } from './texts.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 import { Refused } from './words.js'
 
@@ -52,12 +53,21 @@ function linkUrl(/** @type {string} */ appId) {
 }
 
 /**
+ * Has a code sent by an email in the page's language.
+ * @param {import('./page.js').Page} page
+ * @param {{ email: string, purpose?: string, linkUrl?: string | undefined }} asked
+ */
+export function startEmail({ client, config: { emailLanguage } }, asked) {
+  return client.call('POST', 'auth/email/start', emailLanguage === null ? asked : { ...asked, language: emailLanguage })
+}
+
+/**
  * Sends a code, and shows where to type it.
  * @param {import('./page.js').Page} page
  * @param {string} email
  */
 async function send(page, email) {
-  const { challengeId, expiresAt } = await page.client.call('POST', 'auth/email/start', {
+  const { challengeId, expiresAt } = await startEmail(page, {
     email,
     linkUrl: linkUrl(page.config.appId),
   })
@@ -72,7 +82,7 @@ async function send(page, email) {
  */
 export const addressField = (value) =>
   field({
-    label: 'Email',
+    label: t`Email`,
     attributes: { name: 'email', type: 'email', autocomplete: 'email', inputmode: 'email', maxlength: 320, value },
   })
 
@@ -84,19 +94,19 @@ export const addressField = (value) =>
 export function showEmail(page, typed) {
   const place = notice()
   const address = addressField(typed)
-  const submit = button({ label: 'Send code', kind: 'primary', iconName: 'mail', submit: true })
-  const back = button({ label: 'Sign in another way', kind: 'quiet' })
+  const submit = button({ label: t`Send code`, kind: 'primary', iconName: 'mail', submit: true })
+  const back = button({ label: t`Sign in another way`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, address.element, submit, place.element, back)
   const run = runner(form, place, { email: address })
   onSubmit(form, () => {
     const email = address.input.value.trim()
-    if (email === '') return address.refuse('Enter your email address.')
-    run(submit, 'Sending…', () => send(page, email))
+    if (email === '') return address.refuse(t`Enter your email address.`)
+    run(submit, t`Sending…`, () => send(page, email))
   })
   back.addEventListener('click', () => showSignIn(page, { email: address.input.value.trim() }))
   page.show([
-    make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName}`),
-    make('p', { class: 'lead' }, 'We send you an email with a code of 6 digits.'),
+    make('h1', { dir: 'auto' }, t`Sign in to ${page.config.appName}`),
+    make('p', { class: 'lead' }, t`We send you an email with a code of 6 digits.`),
     form,
   ])
   if (typed === '') focusOn(address.input)
@@ -127,16 +137,16 @@ async function verify(page, pending, code, newAccount = false) {
 /**
  * What is wrong with a code out of an email, in words for it; any other error as it is.
  * @param {unknown} error
- * @param {string} [what] which code it was
+ * @param {string} [address] where the code was sent, if there is another one beside it
  */
-export function codeRefusal(error, what = 'That code') {
+export function codeRefusal(error, address) {
   if (!(error instanceof ApiError)) return error
-  if (error.code === 'challenge_expired') return new Refused('This code is no longer valid. Ask for a new one.')
+  if (error.code === 'challenge_expired') return new Refused(t`This code is no longer valid. Ask for a new one.`)
   if (error.code !== 'invalid_code') return error
+  const wrong = address === undefined ? t`That code is incorrect.` : t`The code sent to ${address} is incorrect.`
   const left = error.details[0]?.attemptsRemaining ?? 0
-  if (left === 0) return new Refused(`${what} is incorrect, and it was the last attempt. Ask for a new code.`, 'code')
-  const attempts = left === 1 ? 'one attempt' : `${left} attempts`
-  return new Refused(`${what} is incorrect. You have ${attempts} left.`, 'code')
+  const next = left === 0 ? t`It was the last attempt: ask for a new code.` : t`Attempts left: ${left}`
+  return new Refused(`${wrong} ${next}`, 'code')
 }
 
 /**
@@ -148,7 +158,7 @@ export function codeRefusal(error, what = 'That code') {
 function showCode(page, pending, { filled = '' } = {}) {
   const place = notice()
   const code = field({
-    label: '6-digit code',
+    label: t`6-digit code`,
     attributes: {
       name: 'code',
       autocomplete: 'one-time-code',
@@ -158,29 +168,29 @@ function showCode(page, pending, { filled = '' } = {}) {
       value: filled,
     },
   })
-  const submit = button({ label: 'Sign in', kind: 'primary', submit: true })
-  const again = button({ label: 'Send a new code', kind: 'quiet' })
-  const back = button({ label: 'Sign in another way', kind: 'quiet' })
+  const submit = button({ label: t`Sign in`, kind: 'primary', submit: true })
+  const again = button({ label: t`Send a new code`, kind: 'quiet' })
+  const back = button({ label: t`Sign in another way`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, code.element, submit, place.element, again, back)
   const run = runner(form, place, { code })
   const go = () => {
     const digits = digitsOf(code.input.value)
-    if (!/^\d{6}$/.test(digits)) return code.refuse('Enter the 6 digits from the email.')
-    run(submit, 'Signing in…', () => verify(page, pending, digits))
+    if (!/^\d{6}$/.test(digits)) return code.refuse(t`Enter the 6 digits from the email.`)
+    run(submit, t`Signing in…`, () => verify(page, pending, digits))
   }
   onSubmit(form, go)
   again.addEventListener('click', () =>
-    run(again, 'Sending…', async () => {
+    run(again, t`Sending…`, async () => {
       await send(page, pending.email)
     }),
   )
   back.addEventListener('click', () => showSignIn(page, { email: pending.email }))
   page.show([
-    make('h1', {}, 'Check your email'),
+    make('h1', {}, t`Check your email`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `Enter the code that we sent to ${pending.email}. It is valid for 10 minutes. Look in your spam folder too.`,
+      t`Enter the code that we sent to ${pending.email}. It is valid for 10 minutes. Look in your spam folder too.`,
     ),
     form,
   ])
@@ -197,21 +207,20 @@ function showCode(page, pending, { filled = '' } = {}) {
  */
 function showNotLinked(page, pending, code, error) {
   const place = notice()
-  const own = button({ label: 'Sign in to my account', kind: 'primary' })
-  const fresh = button({ label: 'Start a new account', kind: 'secondary' })
+  const own = button({ label: t`Sign in to my account`, kind: 'primary' })
+  const fresh = button({ label: t`Start a new account`, kind: 'secondary' })
   const canStartNew = error.details[0]?.canStartNew === true
   const content = make('div', { class: 'stack' }, own, canStartNew && fresh, place.element)
   const run = runner(content, place)
   own.addEventListener('click', () => showSignIn(page, { email: pending.email }))
-  fresh.addEventListener('click', () => run(fresh, 'One moment…', () => verify(page, pending, code, true)))
+  fresh.addEventListener('click', () => run(fresh, t`One moment…`, () => verify(page, pending, code, true)))
+  const words = t`There is an account that names ${pending.email}, but nobody has confirmed it by email yet. If the account is yours, sign in as before, for example with your passkey.`
   page.show([
-    make('h1', {}, 'Is this your account?'),
+    make('h1', {}, t`Is this your account?`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `There is an account that names ${pending.email}, but nobody has confirmed it by email yet. If the account is yours, sign in as before, for example with your passkey.${
-        canStartNew ? ' If it is not, start a new account.' : ''
-      }`,
+      canStartNew ? `${words} ${t`If it is not, start a new account.`}` : words,
     ),
     content,
   ])
@@ -225,12 +234,12 @@ function showNotLinked(page, pending, code, error) {
 export function offerPasskey(page, result) {
   page.client.adopt(result)
   const place = notice()
-  const add = button({ label: 'Create a passkey', kind: 'primary', iconName: 'passkey' })
-  const later = button({ label: 'Not now', kind: 'quiet' })
+  const add = button({ label: t`Create a passkey`, kind: 'primary', iconName: 'passkey' })
+  const later = button({ label: t`Not now`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, add, later, place.element)
   const run = runner(content, place)
   add.addEventListener('click', () =>
-    run(add, 'Waiting for your device…', async () => {
+    run(add, t`Waiting for your device…`, async () => {
       // The session that the passkey begins takes the place of the one by email, which reaches less from now on.
       const stronger = await register(page.client, {})
       await endUnused(page, result)
@@ -239,11 +248,11 @@ export function offerPasskey(page, result) {
   )
   later.addEventListener('click', () => page.signedIn(result))
   page.show([
-    make('h1', {}, 'Sign in faster next time'),
+    make('h1', {}, t`Sign in faster next time`),
     make(
       'p',
       { class: 'lead' },
-      'Create a passkey to sign in with your fingerprint, face or screen lock, and nothing else.',
+      t`Create a passkey to sign in with your fingerprint, face or screen lock, and nothing else.`,
     ),
     content,
   ])
@@ -272,15 +281,15 @@ export function resumeEmail(page) {
  * @param {string} code
  */
 function showCodeElsewhere(page, code) {
-  const here = button({ label: 'Sign in here instead', kind: 'quiet' })
+  const here = button({ label: t`Sign in here instead`, kind: 'quiet' })
   here.addEventListener('click', () => showSignIn(page))
   page.show(
     [
-      make('h1', {}, 'Your code'),
+      make('h1', {}, t`Your code`),
       make(
         'p',
         { class: 'lead', dir: 'auto' },
-        `Type this code in the browser in which you asked ${page.config.appName} for it. Never give it to anybody who asks you for it.`,
+        t`Type this code in the browser in which you asked ${page.config.appName} for it. Never give it to anybody who asks you for it.`,
       ),
       make('p', { class: 'shown-code' }, code),
       make('div', { class: 'stack' }, here),

@@ -1,5 +1,6 @@
 import { make } from './dom.js'
 import { codeField, digitsOf } from './mfa-form.js'
+import { t } from './texts.js'
 import { button, copyButton, notice, onSubmit, openDialog, runner } from './ui.js'
 
 /** @typedef {{ secret: string, otpauthUrl: string, qrSvg: string }} Setup */
@@ -15,8 +16,8 @@ export async function enrol(page, setup) {
   /** @type {string[] | null} */
   let recoveryCodes = null
   const dialog = openDialog({
-    title: 'Set up two-step verification',
-    lead: 'Scan this with your authenticator app, or type the key into it. Then enter the code that it shows.',
+    title: t`Set up two-step verification`,
+    lead: t`Scan this with your authenticator app, or type the key into it. Then enter the code that it shows.`,
     body: (close) => [
       secretBox(setup),
       firstCodeForm(page, close, (codes) => {
@@ -41,15 +42,15 @@ export async function enrol(page, setup) {
 function firstCodeForm(page, onCancel, onEnabled) {
   const place = notice()
   const code = codeField()
-  const submit = button({ label: 'Turn on', kind: 'primary', submit: true })
-  const cancel = button({ label: 'Cancel', kind: 'quiet' })
+  const submit = button({ label: t`Turn on`, kind: 'primary', submit: true })
+  const cancel = button({ label: t`Cancel`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, code.element, submit, cancel, place.element)
   const run = runner(form, place, { code })
   cancel.addEventListener('click', onCancel)
   onSubmit(form, () => {
     const text = digitsOf(code.input.value)
-    if (!/^\d{6}$/.test(text)) return code.refuse('Enter the 6 digits that your authenticator app shows.')
-    run(submit, 'Checking…', async () => {
+    if (!/^\d{6}$/.test(text)) return code.refuse(t`Enter the 6 digits that your authenticator app shows.`)
+    run(submit, t`Checking…`, async () => {
       onEnabled((await page.client.call('POST', 'mfa/verify-setup', { code: text })).recoveryCodes)
     })
   })
@@ -64,14 +65,14 @@ function secretBox({ secret, otpauthUrl, qrSvg }) {
   return make(
     'div',
     { class: 'secret-box' },
-    make('img', { class: 'qr', src, alt: 'QR code for your authenticator app', width: 168, height: 168 }),
-    make('p', { class: 'quiet-text' }, 'Setup key'),
+    make('img', { class: 'qr', src, alt: t`QR code for your authenticator app`, width: 168, height: 168 }),
+    make('p', { class: 'quiet-text' }, t`Setup key`),
     shown,
     make(
       'div',
       { class: 'secret-actions' },
-      copyButton('Copy key', secret, shown),
-      make('a', { class: 'button quiet on-this-device', href: otpauthUrl }, 'Open in an app on this device'),
+      copyButton(t`Copy key`, secret, shown),
+      make('a', { class: 'button quiet on-this-device', href: otpauthUrl }, t`Open in an app on this device`),
     ),
   )
 }
@@ -79,13 +80,13 @@ function secretBox({ secret, otpauthUrl, qrSvg }) {
 /** @param {string[]} codes shown this once */
 async function showRecoveryCodes(codes) {
   const dialog = openDialog({
-    title: 'Save your recovery codes',
-    lead: 'Each code works once if you lose your authenticator app. The codes are shown only now. Keep them somewhere safe.',
+    title: t`Save your recovery codes`,
+    lead: t`Each code works once if you lose your authenticator app. The codes are shown only now. Keep them somewhere safe.`,
     body: (close) => {
       const list = make('ol', { class: 'codes' }, ...codes.map((code) => make('li', {}, make('code', {}, code))))
-      const done = button({ label: 'I have saved them', kind: 'primary' })
+      const done = button({ label: t`I have saved them`, kind: 'primary' })
       done.addEventListener('click', close)
-      return [list, make('div', { class: 'stack' }, copyButton('Copy codes', codes.join('\n'), list), done)]
+      return [list, make('div', { class: 'stack' }, copyButton(t`Copy codes`, codes.join('\n'), list), done)]
     },
   })
   // Escape would throw them away for good.

@@ -3,6 +3,7 @@ import { make } from './dom.js'
 import { offerPasskey } from './email.js'
 import { passkeysWork } from './passkeys.js'
 import { showSignIn } from './sign-in.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 import { Declined, Refused } from './words.js'
 
@@ -23,7 +24,7 @@ const isProvider = (provider) =>
 /** @param {unknown} name */
 function nameOf(name) {
   const text = typeof name === 'string' ? name.trim().slice(0, NAME_CHARS_MAX) : ''
-  return text === '' ? 'Wallet' : text
+  return text === '' ? t`Wallet` : text
 }
 
 /**
@@ -61,8 +62,8 @@ async function ask({ provider }, method, params) {
     // EIP-1193: the person said no.
     if (code === 4001) throw new Declined()
     // The wallet has a window open.
-    if (code === -32002) throw new Refused('Your wallet is waiting for an answer. Open it, answer, and try again.')
-    throw new Refused('Your wallet returned an error. Open it, unlock it, and try again.')
+    if (code === -32002) throw new Refused(t`Your wallet is waiting for an answer. Open it, answer, and try again.`)
+    throw new Refused(t`Your wallet returned an error. Open it, unlock it, and try again.`)
   }
 }
 
@@ -70,7 +71,7 @@ async function ask({ provider }, method, params) {
 function firstOf(accounts) {
   const address = Array.isArray(accounts) ? accounts[0] : undefined
   if (typeof address !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(address))
-    throw new Refused('Your wallet has no account to sign in with. Create or unlock one, and try again.')
+    throw new Refused(t`Your wallet has no account to sign in with. Create or unlock one, and try again.`)
   return address.toLowerCase()
 }
 
@@ -103,7 +104,7 @@ async function signInBy(page, wallet) {
     return await page.client.call('POST', 'auth/wallet/verify', body)
   } catch (error) {
     if (error instanceof ApiError && error.code === 'validation_failed')
-      throw new Refused('Your wallet did not return a signature. Please try again.')
+      throw new Refused(t`Your wallet did not return a signature. Please try again.`)
     throw error
   }
 }
@@ -113,7 +114,7 @@ async function signInBy(page, wallet) {
  * @param {import('./page.js').Page} page
  */
 export function walletButton(page) {
-  const go = button({ label: 'Continue with a wallet', kind: 'secondary', iconName: 'wallet' })
+  const go = button({ label: t`Continue with a wallet`, kind: 'secondary', iconName: 'wallet' })
   go.addEventListener('click', () => showWallets(page))
   return go
 }
@@ -126,13 +127,13 @@ async function showWallets(page) {
   const place = notice()
   const choice = make('div', { class: 'stack' })
   const content = make('div', { class: 'stack' }, place.element, choice)
-  const back = button({ label: 'Sign in another way', kind: 'quiet' })
+  const back = button({ label: t`Sign in another way`, kind: 'quiet' })
   back.addEventListener('click', () => showSignIn(page))
   const run = runner(content, place)
   let left = false
   page.show([
-    make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName} with a wallet`),
-    make('p', { class: 'lead' }, 'Your wallet asks you to sign a message. This is free and does not move any funds.'),
+    make('h1', { dir: 'auto' }, t`Sign in to ${page.config.appName} with a wallet`),
+    make('p', { class: 'lead' }, t`Your wallet asks you to sign a message. This is free and does not move any funds.`),
     content,
     make('div', { class: 'stack' }, back),
   ])
@@ -140,7 +141,7 @@ async function showWallets(page) {
     left = true
   })
   const goBy = (/** @type {HTMLElement} */ pressed, /** @type {Wallet} */ wallet) =>
-    run(pressed, 'Waiting for your wallet…', async () => {
+    run(pressed, t`Waiting for your wallet…`, async () => {
       const result = await signInBy(page, wallet)
       // Wallets may answer long after the user left this view.
       if (left) return
@@ -150,13 +151,13 @@ async function showWallets(page) {
   const wallets = await findWallets()
   if (left) return
   for (const wallet of wallets) {
-    const one = button({ label: `Continue with ${wallet.name}`, kind: 'primary', iconName: 'wallet' })
+    const one = button({ label: t`Continue with ${wallet.name}`, kind: 'primary', iconName: 'wallet' })
     one.addEventListener('click', () => goBy(one, wallet))
     choice.append(one)
     if (wallets.length === 1) goBy(one, wallet)
   }
   if (wallets.length === 0)
     place.say(
-      'No wallet was found in this browser. Install an Ethereum wallet, or open this page in the browser of your wallet’s app.',
+      t`No wallet was found in this browser. Install an Ethereum wallet, or open this page in the browser of your wallet’s app.`,
     )
 }

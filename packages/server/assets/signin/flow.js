@@ -8,6 +8,7 @@ import { endPrompts } from './passkeys.js'
 import { endSession } from './session.js'
 import { showSignIn } from './sign-in.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 import { showWallet } from './wallet.js'
 
@@ -50,18 +51,18 @@ export function startAgain(page, said) {
 function showSecondStep(page) {
   const form = mfaForm(page.client, async () => goOn(page))
   const place = notice()
-  const leave = button({ label: 'Cancel and sign out', kind: 'quiet' })
+  const leave = button({ label: t`Cancel and sign out`, kind: 'quiet' })
   const exit = make('div', { class: 'stack' }, leave, place.element)
   const run = runner(exit, place)
   leave.addEventListener('click', () =>
-    run(leave, 'Signing out…', async () => {
+    run(leave, t`Signing out…`, async () => {
       await endSession(page)
-      startAgain(page, 'You are signed out.')
+      startAgain(page, t`You are signed out.`)
     }),
   )
   page.show([
-    make('h1', {}, 'Two-step verification'),
-    make('p', { class: 'lead' }, 'One more step: enter the code that your authenticator app shows now.'),
+    make('h1', {}, t`Two-step verification`),
+    make('p', { class: 'lead' }, t`One more step: enter the code that your authenticator app shows now.`),
     form.element,
     exit,
   ])
@@ -85,7 +86,7 @@ function showReturning(page) {
   const { redirect, appName } = page.config
   const url = URL.parse(redirect.uri)
   const place = notice()
-  const again = button({ label: 'Try again', kind: 'primary' })
+  const again = button({ label: t`Try again`, kind: 'primary' })
   const onward = make('div', { class: 'stack' })
   const content = make('div', { class: 'stack' }, place.element, onward)
   const run = runner(content, place)
@@ -97,13 +98,13 @@ function showReturning(page) {
       const { code } = await withStepUp(page, () => page.client.call('POST', 'code', body))
       const href = destinationOf(redirect, code)
       // Apps open by a custom scheme only at a tap in some browsers: the link stays, whatever the next line does.
-      onward.replaceChildren(make('a', { class: 'button secondary', href, rel: 'noreferrer' }, 'Continue'))
+      onward.replaceChildren(make('a', { class: 'button secondary', href, rel: 'noreferrer' }, t`Continue`))
       location.replace(href)
     })
   again.addEventListener('click', go)
   page.show([
-    make('h1', { dir: 'auto' }, `Taking you back to ${url?.host || appName}…`),
-    make('p', { class: 'lead' }, 'You are signed in.'),
+    make('h1', { dir: 'auto' }, t`Taking you back to ${url?.host || appName}…`),
+    make('p', { class: 'lead' }, t`You are signed in.`),
     content,
   ])
   go()

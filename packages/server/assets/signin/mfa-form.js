@@ -1,13 +1,14 @@
 import { make } from './dom.js'
+import { t } from './texts.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 
 const CODE = {
-  label: '6-digit code',
+  label: t`6-digit code`,
   attributes: { name: 'code', autocomplete: 'one-time-code', inputmode: 'numeric', maxlength: 12, class: 'input code' },
 }
 const RECOVERY = {
-  label: 'Recovery code',
-  hint: 'One of the codes that you saved. Each works once.',
+  label: t`Recovery code`,
+  hint: t`One of the codes that you saved. Each works once.`,
   attributes: {
     name: 'recoveryCode',
     autocomplete: 'off',
@@ -39,8 +40,8 @@ export function mfaForm(client, onVerified) {
   const place = notice()
   const code = codeField()
   const recovery = field(RECOVERY)
-  const submit = button({ label: 'Verify', kind: 'primary', submit: true })
-  const swap = button({ label: 'Use a recovery code instead', kind: 'quiet' })
+  const submit = button({ label: t`Verify`, kind: 'primary', submit: true })
+  const swap = button({ label: t`Use a recovery code instead`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, code.element, recovery.element, submit, place.element, swap)
   const run = runner(form, place, { code, recoveryCode: recovery })
   let byRecovery = false
@@ -49,7 +50,7 @@ export function mfaForm(client, onVerified) {
     recovery.element.hidden = !byRecovery
     const label = swap.querySelector('.label')
     if (label !== null)
-      label.textContent = byRecovery ? 'Use your authenticator app instead' : 'Use a recovery code instead'
+      label.textContent = byRecovery ? t`Use your authenticator app instead` : t`Use a recovery code instead`
   }
   arrange()
   swap.addEventListener('click', () => {
@@ -63,9 +64,9 @@ export function mfaForm(client, onVerified) {
     const shown = byRecovery ? recovery : code
     const text = digitsOf(shown.input.value)
     if (!byRecovery && !/^\d{6}$/.test(text))
-      return shown.refuse('Enter the 6 digits that your authenticator app shows.')
-    if (byRecovery && text === '') return shown.refuse('Enter one of your recovery codes.')
-    run(submit, 'Checking…', async () => {
+      return shown.refuse(t`Enter the 6 digits that your authenticator app shows.`)
+    if (byRecovery && text === '') return shown.refuse(t`Enter one of your recovery codes.`)
+    run(submit, t`Checking…`, async () => {
       const proof = byRecovery ? { recoveryCode: recovery.input.value.trim() } : { code: text }
       try {
         const { challengeId } = await client.call('POST', 'mfa/challenge')

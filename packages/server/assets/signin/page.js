@@ -3,6 +3,7 @@ import { focusOn } from './dom.js'
 import { signedIn, startAgain } from './flow.js'
 import { resume } from './resume.js'
 import { showSignIn } from './sign-in.js'
+import { t } from './texts.js'
 
 /**
  * What every view gets.
@@ -33,7 +34,7 @@ let endings = []
 /** @type {Page} */
 const page = {
   config,
-  client: new Client(config.appId, () => page.startAgain('Your session has ended. Please sign in again.')),
+  client: new Client(config.appId, () => page.startAgain(t`Your session has ended. Please sign in again.`)),
   user: null,
   guest: null,
   enrolled() {},
@@ -51,9 +52,21 @@ const page = {
   whenLeft(end) {
     endings = [...endings, end]
   },
-  signedIn: (result) => signedIn(page, result),
+  signedIn(result) {
+    // Another language loads the page again, which would end the session.
+    choice?.remove()
+    signedIn(page, result)
+  },
   startAgain: (said) => startAgain(page, said),
 }
+
+const choice = document.getElementById('language')
+if (choice !== null) choice.hidden = false
+choice?.addEventListener('change', ({ target }) => {
+  const url = new URL(location.href)
+  if (target instanceof HTMLSelectElement) url.searchParams.set('ui_locales', target.value)
+  location.replace(url)
+})
 
 // Out of the browser's page cache it would show a sign-in that is over: its code is used, its tokens may be revoked.
 addEventListener('pageshow', (event) => {

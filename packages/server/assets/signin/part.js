@@ -1,4 +1,5 @@
 import { make, newId } from './dom.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 
 /**
@@ -14,7 +15,7 @@ import { button, notice, runner } from './ui.js'
 export function part({ title, lead, load }) {
   const titleId = newId('part')
   const place = notice()
-  const content = make('div', { class: 'stack' }, make('p', { class: 'quiet-text' }, 'Loading…'))
+  const content = make('div', { class: 'stack' }, make('p', { class: 'quiet-text' }, t`Loading…`))
   const heading = make('h2', { id: titleId, tabindex: '-1' }, title)
   const element = make(
     'section',
@@ -38,9 +39,9 @@ export function part({ title, lead, load }) {
       if (said !== undefined) place.say(said)
     },
   }
-  const retry = button({ label: 'Try again', kind: 'secondary' })
+  const retry = button({ label: t`Try again`, kind: 'secondary' })
   const first = () =>
-    run(retry.isConnected ? retry : null, 'Loading…', async () => {
+    run(retry.isConnected ? retry : null, t`Loading…`, async () => {
       try {
         await made.reload()
       } catch (error) {

@@ -4,35 +4,36 @@ import { part } from './part.js'
 import { passkeysWork, register } from './passkeys.js'
 import { endUnused } from './session.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, dayWords, field, notice, onSubmit, openDialog, runner } from './ui.js'
 
-const UNNAMED = 'Passkey'
+const UNNAMED = t`Passkey`
 
 /**
  * The user's passkeys: add, rename, remove.
  * @param {import('./page.js').Page} page
  */
 export function passkeysPart(page) {
-  const add = button({ label: 'Add a passkey', kind: 'secondary', iconName: 'passkey' })
+  const add = button({ label: t`Add a passkey`, kind: 'secondary', iconName: 'passkey' })
   const made = part({
-    title: 'Passkeys',
-    lead: 'Sign in with your fingerprint, face or screen lock. A passkey on a second device keeps you from being locked out.',
+    title: t`Passkeys`,
+    lead: t`Sign in with your fingerprint, face or screen lock. A passkey on a second device keeps you from being locked out.`,
     async load(self) {
       const passkeys = await page.client.list('auth/passkeys')
       const rows = passkeys.map((passkey) => row(page, self, passkey))
       const list =
         rows.length === 0
-          ? make('p', { class: 'quiet-text' }, 'You have no passkey yet.')
+          ? make('p', { class: 'quiet-text' }, t`You have no passkey yet.`)
           : make('ul', { class: 'rows', role: 'list' }, ...rows)
       return passkeysWork()
         ? [list, add]
-        : [list, make('p', { class: 'quiet-text' }, 'This browser cannot create passkeys.')]
+        : [list, make('p', { class: 'quiet-text' }, t`This browser cannot create passkeys.`)]
     },
   })
   add.addEventListener('click', () =>
-    made.run(add, 'Waiting for your device…', async () => {
+    made.run(add, t`Waiting for your device…`, async () => {
       await addPasskey(page)
-      await made.reload('Passkey added.')
+      await made.reload(t`Passkey added.`)
     }),
   )
   return made.element
@@ -49,8 +50,8 @@ export async function addPasskey(page) {
 
 /** @param {any} passkey */
 function details(passkey) {
-  const added = `Added ${dayWords(passkey.createdAt)}`
-  return passkey.lastUsedAt === null ? added : `${added} · Last used ${dayWords(passkey.lastUsedAt)}`
+  const added = t`Added ${dayWords(passkey.createdAt)}`
+  return passkey.lastUsedAt === null ? added : `${added} · ${t`Last used ${dayWords(passkey.lastUsedAt)}`}`
 }
 
 /**
@@ -60,8 +61,8 @@ function details(passkey) {
  */
 function row(page, self, passkey) {
   const name = passkey.name ?? UNNAMED
-  const rename = button({ label: 'Rename', kind: 'quiet', about: name })
-  const remove = button({ label: 'Remove', kind: 'quiet', about: name })
+  const rename = button({ label: t`Rename`, kind: 'quiet', about: name })
+  const remove = button({ label: t`Remove`, kind: 'quiet', about: name })
   const shown = make(
     'div',
     { class: 'row' },
@@ -95,22 +96,22 @@ function row(page, self, passkey) {
  */
 function renameForm(page, self, passkey, onCancel) {
   const name = field({
-    label: 'Name of the passkey',
+    label: t`Name of the passkey`,
     attributes: { name: 'name', maxlength: 100, autocomplete: 'off', value: passkey.name ?? '' },
   })
   const place = notice()
-  const save = button({ label: 'Save', kind: 'primary', submit: true })
-  const cancel = button({ label: 'Cancel', kind: 'quiet' })
+  const save = button({ label: t`Save`, kind: 'primary', submit: true })
+  const cancel = button({ label: t`Cancel`, kind: 'quiet' })
   const actions = make('div', { class: 'actions' }, save, cancel)
   const element = make('form', { class: 'stack inset' }, name.element, actions, place.element)
   const run = runner(element, place, { name })
   cancel.addEventListener('click', onCancel)
   onSubmit(element, () => {
     const text = name.input.value.trim()
-    if (text === '') return name.refuse('Enter a name for the passkey.')
-    run(save, 'Saving…', async () => {
+    if (text === '') return name.refuse(t`Enter a name for the passkey.`)
+    run(save, t`Saving…`, async () => {
       await page.client.call('PATCH', `auth/passkeys/${passkey.id}`, { name: text })
-      await self.reload('Passkey renamed.')
+      await self.reload(t`Passkey renamed.`)
     })
   })
   return { element, input: name.input }
@@ -124,20 +125,20 @@ function renameForm(page, self, passkey, onCancel) {
 function confirmRemoval(page, self, passkey) {
   const name = passkey.name ?? UNNAMED
   openDialog({
-    title: 'Remove this passkey?',
-    lead: `“${name}” will no longer sign you in here. Remove it from your device’s password manager too.`,
+    title: t`Remove this passkey?`,
+    lead: t`“${name}” will no longer sign you in here. Remove it from your device’s password manager too.`,
     body: (close) => {
       const place = notice()
-      const remove = button({ label: 'Remove passkey', kind: 'danger' })
-      const cancel = button({ label: 'Keep it', kind: 'quiet' })
+      const remove = button({ label: t`Remove passkey`, kind: 'danger' })
+      const cancel = button({ label: t`Keep it`, kind: 'quiet' })
       const content = make('div', { class: 'stack' }, remove, cancel, place.element)
       const run = runner(content, place)
       cancel.addEventListener('click', close)
       remove.addEventListener('click', () =>
-        run(remove, 'Removing…', async () => {
+        run(remove, t`Removing…`, async () => {
           await withStepUp(page, () => page.client.call('DELETE', `auth/passkeys/${passkey.id}`))
           close()
-          await self.run(null, '', () => self.reload('Passkey removed.'))
+          await self.run(null, '', () => self.reload(t`Passkey removed.`))
         }),
       )
       return [content]

@@ -1,3 +1,4 @@
+import { t } from './texts.js'
 /** The prompt was closed, timed out, or gave way to another one: nothing failed. */
 export class PasskeyCancelled extends Error {}
 
@@ -22,10 +23,10 @@ export const usedPasskey = () => used
 export const passkeysWork = () => webauthn?.browserSupportsWebAuthn() === true
 
 const FAILURES = {
-  InvalidStateError: 'This device already has a passkey for this account.',
-  SecurityError: 'Passkeys cannot be used on this address.',
-  NotSupportedError: 'This device cannot create the kind of passkey that this app needs.',
-  ConstraintError: 'A passkey needs a screen lock, a fingerprint or face recognition. Set one up on this device first.',
+  InvalidStateError: t`This device already has a passkey for this account.`,
+  SecurityError: t`Passkeys cannot be used on this address.`,
+  NotSupportedError: t`This device cannot create the kind of passkey that this app needs.`,
+  ConstraintError: t`A passkey needs a screen lock, a fingerprint or face recognition. Set one up on this device first.`,
 }
 
 /**
@@ -37,7 +38,7 @@ export function sorted(error) {
   if (error?.code === 'ERROR_CEREMONY_ABORTED' || name === 'NotAllowedError' || name === 'AbortError')
     return new PasskeyCancelled(name, { cause: error })
   const text = FAILURES[/** @type {keyof typeof FAILURES} */ (name)]
-  return new PasskeyFailed(text ?? 'Your device could not finish this. Please try again.', { cause: error })
+  return new PasskeyFailed(text ?? t`Your device could not finish this. Please try again.`, { cause: error })
 }
 
 /** What a new passkey is called until its owner names it. */
@@ -45,11 +46,11 @@ function deviceName() {
   const agent = navigator.userAgent
   if (/iPhone/.test(agent)) return 'iPhone'
   if (/iPad/.test(agent)) return 'iPad'
-  if (/Android/.test(agent)) return 'Android device'
+  if (/Android/.test(agent)) return t`Android device`
   if (/CrOS/.test(agent)) return 'Chromebook'
   if (/Mac OS X/.test(agent)) return 'Mac'
-  if (/Windows/.test(agent)) return 'Windows computer'
-  return /Linux/.test(agent) ? 'Linux computer' : 'Passkey'
+  if (/Windows/.test(agent)) return t`Windows computer`
+  return /Linux/.test(agent) ? t`Linux computer` : t`Passkey`
 }
 
 /**

@@ -3,6 +3,7 @@ import { offerPasskey } from './email.js'
 import { markReturn, pageUrl, takeReturn } from './leaving.js'
 import { passkeysWork } from './passkeys.js'
 import { showSignIn } from './sign-in.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 
 /** The server's redirect URLs have at most so many characters. */
@@ -10,12 +11,12 @@ const URL_CHARS_MAX = 2_048
 
 /** Why a provider's sign-in came back without one. The rest is told in general words. */
 const REFUSALS = new Map([
-  ['access_denied', 'You did not continue there, so you are not signed in. You can try again.'],
-  ['identity_unknown', 'No account here is linked to that sign-in. Sign in another way.'],
-  ['user_suspended', 'This account is suspended. Please contact the app’s support.'],
-  ['sign_in_refused', 'This app does not let you sign in now. Please contact the app’s support.'],
-  ['sign_in_hook_failed', 'You cannot sign in right now. Please try again in a minute.'],
-  ['guest_expired', 'This guest session has ended. Go back and start again.'],
+  ['access_denied', t`You did not continue there, so you are not signed in. You can try again.`],
+  ['identity_unknown', t`No account here is linked to that sign-in. Sign in another way.`],
+  ['user_suspended', t`This account is suspended. Please contact the app’s support.`],
+  ['sign_in_refused', t`This app does not let you sign in now. Please contact the app’s support.`],
+  ['sign_in_hook_failed', t`You cannot sign in right now. Please try again in a minute.`],
+  ['guest_expired', t`This guest session has ended. Go back and start again.`],
 ])
 
 /**
@@ -25,8 +26,8 @@ const REFUSALS = new Map([
  */
 export function providerButtons(page, run) {
   return page.config.providers.map(({ id, name }) => {
-    const go = button({ label: `Continue with ${name}`, kind: 'secondary', iconName: 'person' })
-    go.addEventListener('click', () => run(go, 'One moment…', () => leaveFor(page, id)))
+    const go = button({ label: t`Continue with ${name}`, kind: 'secondary', iconName: 'person' })
+    go.addEventListener('click', () => run(go, t`One moment…`, () => leaveFor(page, id)))
     return go
   })
 }
@@ -79,7 +80,10 @@ export function resumeProvider(page) {
   }
   history.replaceState(null, '', kept.redirectUrl)
   if (code === undefined) {
-    showSignIn(page, { still: true, said: REFUSALS.get(error ?? '') ?? 'That sign-in did not work. Please try again.' })
+    showSignIn(page, {
+      still: true,
+      said: REFUSALS.get(error ?? '') ?? t`That sign-in did not work. Please try again.`,
+    })
     return true
   }
   finish(page, { code, ...kept })
@@ -92,11 +96,11 @@ export function resumeProvider(page) {
  */
 function finish(page, { code, codeVerifier, redirectUrl }) {
   const place = notice()
-  const back = button({ label: 'Sign in another way', kind: 'quiet' })
+  const back = button({ label: t`Sign in another way`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, place.element, back)
   back.addEventListener('click', () => showSignIn(page))
   const run = runner(content, place)
-  page.show([make('h1', { dir: 'auto' }, `Signing in to ${page.config.appName}`), content], { still: true })
+  page.show([make('h1', { dir: 'auto' }, t`Signing in to ${page.config.appName}`), content], { still: true })
   run(null, '', async () => {
     const body = { code, codeVerifier, redirectUri: redirectUrl }
     const result = await page.client.call('POST', 'auth/exchange', body)

@@ -4,6 +4,7 @@ import { cameFromHere, readReturn } from './messenger.js'
 import { resumeProvider } from './provider.js'
 import { resumeRecovery } from './recovery.js'
 import { showSignIn } from './sign-in.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 
 /**
@@ -19,7 +20,7 @@ export function resume(page) {
   history.replaceState(null, '', location.pathname + location.search)
   if (page.config.messenger === null) return false
   if (returned.payload === null) {
-    showSignIn(page, { still: true, said: 'Telegram did not sign you in. You can try again.' })
+    showSignIn(page, { still: true, said: t`Telegram did not sign you in. You can try again.` })
     return true
   }
   showContinue(page, returned.payload, returned.displayName, cameFromHere())
@@ -36,25 +37,26 @@ export function resume(page) {
  */
 function showContinue(page, payload, displayName, asked) {
   const place = notice()
-  const confirm = button({ label: asked ? 'Try again' : 'Continue', kind: 'primary', iconName: 'send' })
-  const other = button({ label: 'Sign in another way', kind: 'quiet' })
+  const confirm = button({ label: asked ? t`Try again` : t`Continue`, kind: 'primary', iconName: 'send' })
+  const other = button({ label: t`Sign in another way`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, confirm, other, place.element)
   const run = runner(content, place)
+  const { appName } = page.config
+  const title = displayName === null ? t`Continue?` : t`Continue as ${displayName}?`
+  const lead =
+    displayName === null
+      ? t`Telegram signs you in to ${appName}.`
+      : t`Telegram signs you in to ${appName} as ${displayName}.`
   const go = () =>
-    run(confirm, 'Signing in…', async () =>
+    run(confirm, t`Signing in…`, async () =>
       page.signedIn(await page.client.call('POST', 'auth/messenger/verify', payload)),
     )
   confirm.addEventListener('click', go)
   other.addEventListener('click', () => showSignIn(page))
-  const who = displayName === null ? '' : ` as ${displayName}`
   page.show(
     [
-      make('h1', { dir: 'auto' }, asked ? `Signing in to ${page.config.appName}` : `Continue${who}?`),
-      make(
-        'p',
-        { class: 'lead', dir: 'auto' },
-        asked ? 'Checking with Telegram.' : `Telegram signs you in to ${page.config.appName}${who}.`,
-      ),
+      make('h1', { dir: 'auto' }, asked ? t`Signing in to ${appName}` : title),
+      make('p', { class: 'lead', dir: 'auto' }, asked ? t`Checking with Telegram.` : lead),
       content,
     ],
     { still: true },

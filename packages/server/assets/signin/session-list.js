@@ -1,6 +1,7 @@
 import { make } from './dom.js'
 import { icon } from './icons.js'
 import { part } from './part.js'
+import { t } from './texts.js'
 import { button, timeWords } from './ui.js'
 
 const BROWSERS = [
@@ -29,8 +30,8 @@ function deviceWords(agent) {
   const find = (/** @type {any[]} */ table) => table.find(([pattern]) => pattern.test(agent ?? ''))?.[1]
   const browser = find(BROWSERS)
   const system = find(SYSTEMS)
-  if (browser === undefined) return system ?? 'Unknown device'
-  return system === undefined ? browser : `${browser} on ${system}`
+  if (browser === undefined) return system ?? t`Unknown device`
+  return system === undefined ? browser : t`${browser} on ${system}`
 }
 
 /**
@@ -39,8 +40,8 @@ function deviceWords(agent) {
  */
 export function sessionsPart(page) {
   const made = part({
-    title: 'Where you are signed in',
-    lead: 'Sign out any device that you do not recognise.',
+    title: t`Where you are signed in`,
+    lead: t`Sign out any device that you do not recognise.`,
     async load(self) {
       const sessions = (await page.client.list('auth/sessions')).filter((session) => session.status === 'active')
       const others = sessions.filter((session) => !session.current)
@@ -64,11 +65,11 @@ export function sessionsPart(page) {
 function row(page, self, session) {
   const device = deviceWords(session.userAgent)
   const since = timeWords(session.signedInAt)
-  const end = button({ label: 'Sign out', kind: 'quiet', about: `${device}, signed in ${since}` })
+  const end = button({ label: t`Sign out`, kind: 'quiet', about: t`${device}, signed in ${since}` })
   end.addEventListener('click', () =>
-    self.run(end, 'Signing out…', async () => {
+    self.run(end, t`Signing out…`, async () => {
       await page.client.call('DELETE', `auth/sessions/${session.id}`)
-      await self.reload('Device signed out.')
+      await self.reload(t`Device signed out.`)
     }),
   )
   return make(
@@ -82,9 +83,9 @@ function row(page, self, session) {
         'div',
         { class: 'row-text' },
         make('p', { class: 'row-title', dir: 'auto' }, device),
-        make('p', { class: 'row-more' }, `Signed in ${since} · ${session.address}`),
+        make('p', { class: 'row-more' }, t`Signed in ${since} · ${session.address}`),
       ),
-      make('div', { class: 'row-actions' }, session.current ? make('span', { class: 'tag' }, 'This device') : end),
+      make('div', { class: 'row-actions' }, session.current ? make('span', { class: 'tag' }, t`This device`) : end),
     ),
   )
 }
@@ -95,11 +96,11 @@ function row(page, self, session) {
  * @param {any[]} others
  */
 function everywhereElse(page, self, others) {
-  const control = button({ label: 'Sign out everywhere else', kind: 'secondary' })
+  const control = button({ label: t`Sign out everywhere else`, kind: 'secondary' })
   control.addEventListener('click', () =>
-    self.run(control, 'Signing out…', async () => {
+    self.run(control, t`Signing out…`, async () => {
       for (const session of others) await page.client.call('DELETE', `auth/sessions/${session.id}`)
-      await self.reload('Signed out everywhere else.')
+      await self.reload(t`Signed out everywhere else.`)
     }),
   )
   return control

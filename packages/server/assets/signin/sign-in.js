@@ -6,9 +6,10 @@ import { markLeaving, messengerHref } from './messenger.js'
 import { endPrompts, login, offerAutofill, passkeysWork, register } from './passkeys.js'
 import { providerButtons } from './provider.js'
 import { showRecovery } from './recovery.js'
+import { t } from './texts.js'
 import { button, field, notice, onSubmit, runner } from './ui.js'
 
-const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or choose another way to sign in.'
+const NO_PASSKEYS = t`This browser cannot use passkeys. Use a newer browser, or choose another way to sign in.`
 
 /**
  * The first view: sign in with a passkey, or in another way.
@@ -18,7 +19,7 @@ const NO_PASSKEYS = 'This browser cannot use passkeys. Use a newer browser, or c
 export function showSignIn(page, { still = false, said, email = '' } = {}) {
   const place = notice()
   const address = field({
-    label: 'Email',
+    label: t`Email`,
     optional: true,
     attributes: {
       name: 'email',
@@ -29,15 +30,15 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
       value: email,
     },
   })
-  const submit = button({ label: 'Sign in with a passkey', kind: 'primary', iconName: 'passkey', submit: true })
+  const submit = button({ label: t`Sign in with a passkey`, kind: 'primary', iconName: 'passkey', submit: true })
   const form = make('form', { class: 'stack' }, address.element, submit)
-  const create = button({ label: 'Create an account', kind: 'secondary' })
+  const create = button({ label: t`Create an account`, kind: 'secondary' })
   const content = make('div', { class: 'stack' })
   const run = runner(content, place, { email: address })
   const offer = autofill(page, run, submit)
 
   onSubmit(form, () =>
-    run(submit, 'Waiting for your passkey…', async () => {
+    run(submit, t`Waiting for your passkey…`, async () => {
       try {
         page.signedIn(await login(page.client, address.input.value.trim()))
       } catch (error) {
@@ -65,11 +66,11 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
   const byPasskey = able && ways[0] === form
   page.show(
     [
-      make('h1', { dir: 'auto' }, `Sign in to ${page.config.appName}`),
+      make('h1', { dir: 'auto' }, t`Sign in to ${page.config.appName}`),
       make(
         'p',
         { class: 'lead' },
-        byPasskey ? 'Use your fingerprint, face or screen lock. No password.' : 'Choose how to sign in.',
+        byPasskey ? t`Use your fingerprint, face or screen lock. No password.` : t`Choose how to sign in.`,
       ),
       content,
     ],
@@ -92,7 +93,7 @@ function autofill(page, run, submit) {
       endPrompts()
     })
     offerAutofill(page.client, ended.signal, (finish) =>
-      run(submit, 'Signing in…', async () => page.signedIn(await finish())),
+      run(submit, t`Signing in…`, async () => page.signedIn(await finish())),
     ).catch(() => {
       // The button beside the field does the same, and tells what is wrong.
     })
@@ -105,7 +106,7 @@ function autofill(page, run, submit) {
  * @param {ReturnType<typeof field>} address
  */
 function lostPasskey(page, address) {
-  const lost = button({ label: 'I lost my passkey', kind: 'quiet' })
+  const lost = button({ label: t`I lost my passkey`, kind: 'quiet' })
   lost.addEventListener('click', () => showRecovery(page, address.input.value.trim()))
   return lost
 }
@@ -127,7 +128,7 @@ function inOrder(ways, first) {
     .map((names) => names.flatMap((name) => ways[name]))
     .filter((part) => part.length > 0)
   return parts.flatMap((part, index) =>
-    index === 0 ? part : [make('p', { class: 'divider' }, make('span', {}, 'or')), ...part],
+    index === 0 ? part : [make('p', { class: 'divider' }, make('span', {}, t`or`)), ...part],
   )
 }
 
@@ -150,9 +151,9 @@ function otherWays(page, run, address) {
   const { config } = page
   // Some ways leave this page, and would come back without what it is about.
   const mayLeave = config.approval === null && !config.wallet
-  const guest = button({ label: 'Continue as guest', kind: 'secondary', iconName: 'guest' })
+  const guest = button({ label: t`Continue as guest`, kind: 'secondary', iconName: 'guest' })
   guest.addEventListener('click', () =>
-    run(guest, 'One moment…', async () => page.signedIn(await page.client.call('POST', 'guests'))),
+    run(guest, t`One moment…`, async () => page.signedIn(await page.client.call('POST', 'guests'))),
   )
   return {
     email: config.email ? [emailButton(page, address)] : [],
@@ -168,7 +169,7 @@ function otherWays(page, run, address) {
  * @param {ReturnType<typeof field>} address
  */
 function emailButton(page, address) {
-  const byEmail = button({ label: 'Email me a code', kind: 'secondary', iconName: 'mail' })
+  const byEmail = button({ label: t`Email me a code`, kind: 'secondary', iconName: 'mail' })
   byEmail.addEventListener('click', () => showEmail(page, address.input.value.trim()))
   return byEmail
 }
@@ -179,7 +180,7 @@ function messengerLink({ authUrl }) {
     'a',
     { class: 'button secondary', href: messengerHref(authUrl), rel: 'noreferrer' },
     icon('send'),
-    make('span', { class: 'label' }, 'Continue with Telegram'),
+    make('span', { class: 'label' }, t`Continue with Telegram`),
   )
   link.addEventListener('click', markLeaving)
   return link
@@ -192,9 +193,9 @@ function messengerLink({ authUrl }) {
 function showSignUp(page, email) {
   const place = notice()
   const address = field({
-    label: 'Email',
+    label: t`Email`,
     optional: true,
-    hint: 'Identifies your account and lets the app contact you.',
+    hint: t`Identifies your account and lets the app contact you.`,
     attributes: {
       name: 'email',
       type: 'email',
@@ -205,16 +206,16 @@ function showSignUp(page, email) {
     },
   })
   const name = field({
-    label: 'Name',
+    label: t`Name`,
     optional: true,
     attributes: { name: 'name', autocomplete: 'name', maxlength: 200 },
   })
-  const submit = button({ label: 'Create a passkey', kind: 'primary', iconName: 'passkey', submit: true })
-  const back = button({ label: 'I already have an account', kind: 'quiet' })
+  const submit = button({ label: t`Create a passkey`, kind: 'primary', iconName: 'passkey', submit: true })
+  const back = button({ label: t`I already have an account`, kind: 'quiet' })
   const form = make('form', { class: 'stack' }, address.element, name.element, submit, place.element, back)
   const run = runner(form, place, { email: address, name })
   onSubmit(form, () =>
-    run(submit, 'Waiting for your device…', async () => {
+    run(submit, t`Waiting for your device…`, async () => {
       const person = Object.fromEntries(
         Object.entries({ email: address.input.value.trim(), name: name.input.value.trim() }).filter(
           ([, text]) => text !== '',
@@ -225,11 +226,11 @@ function showSignUp(page, email) {
   )
   back.addEventListener('click', () => showSignIn(page, { email: address.input.value.trim() }))
   page.show([
-    make('h1', { dir: 'auto' }, 'Create your account'),
+    make('h1', { dir: 'auto' }, t`Create your account`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `For ${page.config.appName}. Your device creates a passkey, so that you can sign in with your fingerprint, face or screen lock.`,
+      t`For ${page.config.appName}. Your device creates a passkey, so that you can sign in with your fingerprint, face or screen lock.`,
     ),
     form,
   ])

@@ -6,11 +6,12 @@ import { markLeaving, messengerHref } from './messenger.js'
 import { mfaForm } from './mfa-form.js'
 import { login, PasskeyFailed, passkeysWork } from './passkeys.js'
 import { endUnused } from './session.js'
+import { t } from './texts.js'
 import { button, notice, openDialog, runner } from './ui.js'
 import { Declined } from './words.js'
 
-const LONG_AGO = 'You signed in a while ago. For your safety, confirm that it is you.'
-const BY_PASSKEY = 'For your safety, this also needs your passkey.'
+const LONG_AGO = t`You signed in a while ago. For your safety, confirm that it is you.`
+const BY_PASSKEY = t`For your safety, this also needs your passkey.`
 
 /** A new sign-in may be followed by setting up a second factor or a code; after that nothing more can be asked for. */
 const STEPS_MAX = 3
@@ -56,10 +57,10 @@ async function settled(open) {
 function askForCode(page) {
   return settled((done) =>
     openDialog({
-      title: 'Confirm it’s you',
-      lead: 'Enter the code that your authenticator app shows now.',
+      title: t`Confirm it’s you`,
+      lead: t`Enter the code that your authenticator app shows now.`,
       body: (close) => {
-        const cancel = button({ label: 'Cancel', kind: 'quiet' })
+        const cancel = button({ label: t`Cancel`, kind: 'quiet' })
         cancel.addEventListener('click', close)
         return [mfaForm(page.client, async () => done()).element, cancel]
       },
@@ -75,12 +76,12 @@ function askForCode(page) {
 function askToSignIn(page, lead) {
   return settled((done) =>
     openDialog({
-      title: 'Sign in again',
+      title: t`Sign in again`,
       lead,
       body: (close) => {
         const place = notice()
-        const passkey = button({ label: 'Use your passkey', kind: 'primary', iconName: 'passkey' })
-        const cancel = button({ label: 'Cancel', kind: 'quiet' })
+        const passkey = button({ label: t`Use your passkey`, kind: 'primary', iconName: 'passkey' })
+        const cancel = button({ label: t`Cancel`, kind: 'quiet' })
         const content = make(
           'div',
           { class: 'stack' },
@@ -91,7 +92,7 @@ function askToSignIn(page, lead) {
         )
         const run = runner(content, place)
         passkey.addEventListener('click', () =>
-          run(passkey, 'Waiting for your passkey…', async () => {
+          run(passkey, t`Waiting for your passkey…`, async () => {
             await replaceSession(page)
             done()
           }),
@@ -121,7 +122,7 @@ function messengerWay(page) {
     'a',
     { class: 'button secondary', href, rel: 'noreferrer' },
     icon('send'),
-    make('span', { class: 'label' }, 'Use Telegram'),
+    make('span', { class: 'label' }, t`Use Telegram`),
   )
   link.addEventListener('click', markLeaving)
   return link
@@ -132,7 +133,7 @@ async function replaceSession(page) {
   const result = await login(page.client, page.user.email ?? '')
   if (result.user.id !== page.user.id) {
     await endUnused(page, result)
-    throw new PasskeyFailed('That passkey belongs to another account.')
+    throw new PasskeyFailed(t`That passkey belongs to another account.`)
   }
   const left = page.client.sessionId
   page.client.adopt(result)

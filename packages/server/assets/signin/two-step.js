@@ -3,6 +3,7 @@ import { enrol } from './enrolment.js'
 import { icon } from './icons.js'
 import { part } from './part.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, dayWords, notice, openDialog, runner } from './ui.js'
 
 /**
@@ -11,8 +12,8 @@ import { button, dayWords, notice, openDialog, runner } from './ui.js'
  */
 export function twoStepPart(page) {
   const made = part({
-    title: 'Two-step verification',
-    lead: 'Sensitive actions ask for a code from an authenticator app.',
+    title: t`Two-step verification`,
+    lead: t`Sensitive actions ask for a code from an authenticator app.`,
     async load(self) {
       const status = await page.client.call('GET', 'mfa/status')
       return status.enabled ? [enabledRow(page, self, status)] : [setUpButton(page, self)]
@@ -30,10 +31,9 @@ export function twoStepPart(page) {
  * @param {any} status
  */
 function enabledRow(page, self, status) {
-  const off = button({ label: 'Turn off', kind: 'quiet', about: 'two-step verification' })
+  const off = button({ label: t`Turn off`, kind: 'quiet', about: t`two-step verification` })
   off.addEventListener('click', () => confirmTurningOff(page, self))
   const left = status.recoveryCodesRemaining
-  const codes = left === 1 ? '1 recovery code left' : `${left} recovery codes left`
   return make(
     'div',
     { class: 'row' },
@@ -41,8 +41,8 @@ function enabledRow(page, self, status) {
     make(
       'div',
       { class: 'row-text' },
-      make('p', { class: 'row-title' }, 'On'),
-      make('p', { class: 'row-more' }, `Since ${dayWords(status.enabledAt)} · ${codes}`),
+      make('p', { class: 'row-title' }, t`On`),
+      make('p', { class: 'row-more' }, t`Since ${dayWords(status.enabledAt)} · Recovery codes left: ${left}`),
     ),
     make('div', { class: 'row-actions' }, off),
   )
@@ -54,21 +54,21 @@ function enabledRow(page, self, status) {
  */
 function confirmTurningOff(page, self) {
   openDialog({
-    title: 'Turn off two-step verification?',
-    lead: 'Your passkey alone will then be enough to sign in. Your recovery codes stop working.',
+    title: t`Turn off two-step verification?`,
+    lead: t`Your passkey alone will then be enough to sign in. Your recovery codes stop working.`,
     body: (close) => {
       const place = notice()
-      const off = button({ label: 'Turn off', kind: 'danger' })
-      const cancel = button({ label: 'Keep it on', kind: 'quiet' })
+      const off = button({ label: t`Turn off`, kind: 'danger' })
+      const cancel = button({ label: t`Keep it on`, kind: 'quiet' })
       const content = make('div', { class: 'stack' }, off, cancel, place.element)
       const run = runner(content, place)
       cancel.addEventListener('click', close)
       off.addEventListener('click', () =>
-        run(off, 'Turning off…', async () => {
+        run(off, t`Turning off…`, async () => {
           await withStepUp(page, () => page.client.call('DELETE', 'mfa'))
           page.user.mfaEnabled = false
           close()
-          await self.run(null, '', () => self.reload('Two-step verification is off.'))
+          await self.run(null, '', () => self.reload(t`Two-step verification is off.`))
         }),
       )
       return [content]
@@ -81,11 +81,11 @@ function confirmTurningOff(page, self) {
  * @param {import('./part.js').Part} self
  */
 function setUpButton(page, self) {
-  const control = button({ label: 'Set up', kind: 'secondary', iconName: 'shield', about: 'two-step verification' })
+  const control = button({ label: t`Set up`, kind: 'secondary', iconName: 'shield', about: t`two-step verification` })
   control.addEventListener('click', () =>
-    self.run(control, 'One moment…', async () => {
+    self.run(control, t`One moment…`, async () => {
       const setup = await withStepUp(page, () => page.client.call('POST', 'mfa/setup'))
-      if (await enrol(page, setup)) self.place.say('Two-step verification is on.')
+      if (await enrol(page, setup)) self.place.say(t`Two-step verification is on.`)
     }),
   )
   return control

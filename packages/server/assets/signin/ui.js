@@ -1,5 +1,6 @@
 import { focusOn, make, newId } from './dom.js'
 import { icon } from './icons.js'
+import { locale, t } from './texts.js'
 import { tell } from './words.js'
 
 /**
@@ -33,7 +34,7 @@ export function field({ label, hint, optional = false, attributes }) {
   const element = make(
     'div',
     { class: 'field' },
-    make('label', { for: id }, label, optional && make('span', { class: 'optional' }, ' (optional)')),
+    make('label', { for: id }, label, optional && make('span', { class: 'optional' }, ` (${t`optional`})`)),
     input,
     hint !== undefined && make('p', { class: 'hint', id: hintId }, hint),
     problem,
@@ -176,10 +177,10 @@ export function copyButton(label, text, source) {
     place.clear()
     try {
       await navigator.clipboard.writeText(text)
-      place.say('Copied.')
+      place.say(t`Copied.`)
     } catch {
       getSelection()?.selectAllChildren(source)
-      place.say('Selected. Copy it with your keyboard.')
+      place.say(t`Selected. Copy it with your keyboard.`)
     }
   })
   return make('div', { class: 'copy' }, control, place.element)
@@ -199,8 +200,8 @@ export function onSubmit(form, onSubmit) {
 }
 
 /** @param {string} iso */
-export const dayWords = (iso) => new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' }).format(new Date(iso))
+export const dayWords = (iso) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }).format(new Date(iso))
 
 /** @param {string} iso */
 export const timeWords = (iso) =>
-  new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso))
+  new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso))

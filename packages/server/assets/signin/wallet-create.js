@@ -1,5 +1,6 @@
 import { make } from './dom.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, copyButton, notice, openDialog, runner } from './ui.js'
 import { showWallet } from './wallet.js'
 import { askToSeal, keepShare, keyApi, loadKeys } from './wallet-keys.js'
@@ -13,16 +14,16 @@ import { Declined } from './words.js'
  */
 export function showCreation(page) {
   const place = notice()
-  const create = button({ label: 'Create your wallet', kind: 'primary', iconName: 'passkey' })
+  const create = button({ label: t`Create your wallet`, kind: 'primary', iconName: 'passkey' })
   const content = make('div', { class: 'stack' }, create, place.element)
   const run = runner(content, place)
-  create.addEventListener('click', () => run(create, 'Creating the key…', () => createWallet(page)))
+  create.addEventListener('click', () => run(create, t`Creating the key…`, () => createWallet(page)))
   page.show([
-    make('h1', {}, 'Create your wallet'),
+    make('h1', {}, t`Create your wallet`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `Its key is made in three shares: one for ${page.config.appName}’s wallet service, one that your passkey keeps, and one for you to write down. Two of them sign together, so nobody can pay without you.`,
+      t`Its key is made in three shares: one for ${page.config.appName}’s wallet service, one that your passkey keeps, and one for you to write down. Two of them sign together, so nobody can pay without you.`,
     ),
     content,
   ])
@@ -51,18 +52,18 @@ async function createWallet(page) {
 export async function askToWriteDown(sheet) {
   let kept = false
   const { closed } = openDialog({
-    title: 'Keep your recovery share',
-    lead: 'If you lose this device, you need this text to get your wallet back. Keep it where nobody else finds it: on paper, or in a password manager. It is not shown again.',
+    title: t`Keep your recovery share`,
+    lead: t`If you lose this device, you need this text to get your wallet back. Keep it where nobody else finds it: on paper, or in a password manager. It is not shown again.`,
     body: (close) => {
       const text = make('pre', { class: 'sheet', tabindex: '0' }, sheet)
-      const done = button({ label: 'I have kept it', kind: 'primary' })
-      const cancel = button({ label: 'Cancel', kind: 'quiet' })
+      const done = button({ label: t`I have kept it`, kind: 'primary' })
+      const cancel = button({ label: t`Cancel`, kind: 'quiet' })
       done.addEventListener('click', () => {
         kept = true
         close()
       })
       cancel.addEventListener('click', close)
-      return [text, copyButton('Copy', sheet, text), make('div', { class: 'stack' }, done, cancel)]
+      return [text, copyButton(t`Copy`, sheet, text), make('div', { class: 'stack' }, done, cancel)]
     },
   })
   await closed

@@ -1,8 +1,8 @@
 import { PasskeyFailed, sorted, usedPasskey } from './passkeys.js'
+import { t } from './texts.js'
 import { Refused } from './words.js'
 
-const NO_PRF =
-  'This passkey cannot keep a share of a key: the device or browser lacks the PRF extension. Use another one.'
+const NO_PRF = t`This passkey cannot keep a share of a key: the device or browser lacks the PRF extension. Use another one.`
 
 /**
  * The modules that sign: large, and only of use to somebody who opens their wallet. Their address is the server's, and not known here.
@@ -14,7 +14,7 @@ async function load(name) {
   try {
     return await import(address)
   } catch {
-    throw new Refused('This page could not load what signs for your wallet. Check your network and try again.')
+    throw new Refused(t`This page could not load what signs for your wallet. Check your network and try again.`)
   }
 }
 
@@ -77,7 +77,7 @@ export async function askToSeal() {
   const { newPrfSalt, prfOutput } = await loadKeys()
   const passkey = usedPasskey()
   if (passkey === null)
-    throw new PasskeyFailed('A passkey keeps your share of the key. Sign out, and sign in with a passkey.')
+    throw new PasskeyFailed(t`A passkey keeps your share of the key. Sign out, and sign in with a passkey.`)
   const by = { ...passkey, prfSalt: newPrfSalt() }
   return { ...by, prfOutput: await asking(() => prfOutput(by)) }
 }

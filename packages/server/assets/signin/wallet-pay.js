@@ -1,6 +1,7 @@
 import { Client } from './client.js'
 import { make } from './dom.js'
 import { withStepUp } from './step-up.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 import { exact, sentences, showEnd, showRefused } from './wallet.js'
 import { keyApi, loadCanton, openShare } from './wallet-keys.js'
@@ -90,24 +91,24 @@ const quoted = (text) =>
  */
 export function showPayment(page, wallet, payment) {
   const place = notice()
-  const yes = button({ label: 'See what you would sign', kind: 'primary', iconName: 'passkey' })
-  const no = button({ label: 'Cancel', kind: 'secondary' })
+  const yes = button({ label: t`See what you would sign`, kind: 'primary', iconName: 'passkey' })
+  const no = button({ label: t`Cancel`, kind: 'secondary' })
   const content = make('div', { class: 'stack' }, yes, no, recoveryButton(page, wallet), place.element)
   const run = runner(content, place)
-  yes.addEventListener('click', () => run(yes, 'Waiting for your passkey…', () => pay(page, wallet, payment)))
-  no.addEventListener('click', () => showEnd(page, 'Nothing was paid', 'You canceled.', wallet))
+  yes.addEventListener('click', () => run(yes, t`Waiting for your passkey…`, () => pay(page, wallet, payment)))
+  no.addEventListener('click', () => showEnd(page, t`Nothing was paid`, t`You canceled.`, wallet))
   const { templateId, choice = 'create' } = payment.command.exercise ?? payment.command.create
   page.show([
-    make('h1', {}, 'Pay from your wallet?'),
+    make('h1', {}, t`Pay from your wallet?`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `A link brought you here. Go on only if you expected to pay something in ${page.config.appName}.`,
+      t`A link brought you here. Go on only if you expected to pay something in ${page.config.appName}.`,
     ),
     make(
       'dl',
       { class: 'facts' },
-      make('dt', {}, 'It asks for'),
+      make('dt', {}, t`It asks for`),
       make('dd', { dir: 'auto' }, exact(`${quoted(choice)} on ${quoted(templateId)}`)),
     ),
     content,
@@ -142,8 +143,8 @@ async function pay(page, wallet, payment) {
     }
     const { name } = /** @type {Error} */ (error)
     if (name === 'CantonError') showRefused(page, wallet, /** @type {Error} */ (error))
-    else if (error instanceof Declined) showEnd(page, 'Nothing was paid', 'You refused to sign.', wallet)
-    else if (progress.agreed) showEnd(page, 'Nothing was paid', tell(error).text, wallet)
+    else if (error instanceof Declined) showEnd(page, t`Nothing was paid`, t`You refused to sign.`, wallet)
+    else if (progress.agreed) showEnd(page, t`Nothing was paid`, tell(error).text, wallet)
     else {
       await end()
       throw error
@@ -160,9 +161,9 @@ async function pay(page, wallet, payment) {
 function showPaid(page, wallet, done) {
   const isDone = done.status === 'completed'
   const words = isDone
-    ? 'You signed it, and it is done.'
-    : 'You signed it. The ledger has not said yet that it is done.'
-  showEnd(page, isDone ? 'Paid' : 'Sent', words, wallet)
+    ? t`You signed it, and it is done.`
+    : t`You signed it. The ledger has not said yet that it is done.`
+  showEnd(page, isDone ? t`Paid` : t`Sent`, words, wallet)
 }
 
 /**
@@ -174,23 +175,23 @@ function showPaid(page, wallet, done) {
  */
 function showUnknown(page, wallet, { error, again, end }) {
   const place = notice()
-  const retry = button({ label: 'Send the same payment again', kind: 'primary' })
+  const retry = button({ label: t`Send the same payment again`, kind: 'primary' })
   const content = make('div', { class: 'stack' }, retry, place.element)
   const run = runner(content, place)
   retry.addEventListener('click', () =>
-    run(retry, 'Sending…', async () => {
+    run(retry, t`Sending…`, async () => {
       showPaid(page, wallet, await again())
       await end()
     }),
   )
   page.show([
-    make('h1', {}, 'It is not known whether this was paid'),
+    make('h1', {}, t`It is not known whether this was paid`),
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      `You signed it. Before you pay anew, look at the transactions of your wallet in ${page.config.appName}. To send the same payment again is safe: it is paid once at most.`,
+      t`You signed it. Before you pay anew, look at the transactions of your wallet in ${page.config.appName}. To send the same payment again is safe: it is paid once at most.`,
     ),
-    make('dl', { class: 'facts' }, make('dt', {}, 'Party'), make('dd', {}, exact(wallet.partyId))),
+    make('dl', { class: 'facts' }, make('dt', {}, t`Party`), make('dd', {}, exact(wallet.partyId))),
     content,
   ])
   place.warn(tell(error).text)
@@ -247,16 +248,16 @@ async function execute(page, { command }, { key, session, api, progress }) {
  */
 function askToSign(page, words) {
   return new Promise((resolve, reject) => {
-    const yes = button({ label: 'Sign this', kind: 'primary' })
-    const no = button({ label: 'Refuse', kind: 'secondary' })
+    const yes = button({ label: t`Sign this`, kind: 'primary' })
+    const no = button({ label: t`Refuse`, kind: 'secondary' })
     yes.addEventListener('click', () => {
       resolve()
-      page.show([make('h1', {}, 'Paying…'), make('p', { class: 'lead' }, 'The ledger is at work.')])
+      page.show([make('h1', {}, t`Paying…`), make('p', { class: 'lead' }, t`The ledger is at work.`)])
     })
     no.addEventListener('click', () => reject(new Declined()))
     page.show([
-      make('h1', {}, 'Sign this?'),
-      make('p', { class: 'lead' }, 'This is all that happens. Sign it only if you want exactly this.'),
+      make('h1', {}, t`Sign this?`),
+      make('p', { class: 'lead' }, t`This is all that happens. Sign it only if you want exactly this.`),
       sentences(words),
       make('div', { class: 'stack' }, yes, no),
     ])

@@ -1,6 +1,7 @@
 import { ApiError } from './client.js'
 import { make } from './dom.js'
 import { endSession } from './session.js'
+import { t } from './texts.js'
 import { button, notice, runner } from './ui.js'
 import { showCreation } from './wallet-create.js'
 import { keyApi, loadCanton, openShare } from './wallet-keys.js'
@@ -18,7 +19,7 @@ const POLL_MS = 1_500
  * @param {string} [said] what happened before
  */
 export async function showWallet(page, said) {
-  page.show([make('h1', {}, 'One moment…'), make('p', { class: 'lead' }, 'Loading your wallet.')])
+  page.show([make('h1', {}, t`One moment…`), make('p', { class: 'lead' }, t`Loading your wallet.`)])
   try {
     const wallet = await page.client.call('GET', 'users/me/wallet').catch((error) => {
       if (error instanceof ApiError && error.code === 'wallet_not_found') return null
@@ -26,15 +27,20 @@ export async function showWallet(page, said) {
     })
     if (wallet === null) showCreation(page)
     else if (wallet.custody !== 'shared')
-      showEnd(page, 'Your wallet', `${page.config.appName} keeps your wallet, or you sign for it elsewhere.`, wallet)
+      showEnd(page, t`Your wallet`, t`${page.config.appName} keeps your wallet, or you sign for it elsewhere.`, wallet)
     else if (wallet.status === 'pending') await showParty(page, wallet, said)
     else if (wallet.status === 'failed')
-      showEnd(page, 'Your wallet could not be made', 'The ledger refused it. Please contact the app’s support.', wallet)
+      showEnd(
+        page,
+        t`Your wallet could not be made`,
+        t`The ledger refused it. Please contact the app’s support.`,
+        wallet,
+      )
     else goOn(page, wallet, said)
   } catch (error) {
     const words =
-      error instanceof Refused ? error.message : 'This could not be loaded. Check your network and try again.'
-    showEnd(page, 'Not loaded', words, null, true)
+      error instanceof Refused ? error.message : t`This could not be loaded. Check your network and try again.`
+    showEnd(page, t`Not loaded`, words, null, true)
   }
 }
 
@@ -45,10 +51,10 @@ export async function showWallet(page, said) {
  */
 function goOn(page, wallet, said) {
   const payment = readPayment(location.hash)
-  if (payment === null) return showEnd(page, 'Your wallet is ready', said ?? 'You can go back to the app.', wallet)
+  if (payment === null) return showEnd(page, t`Your wallet is ready`, said ?? t`You can go back to the app.`, wallet)
   if (wallet.ledger === 'embedded')
-    return showEnd(page, 'Not on this page', 'This page pays from wallets on Canton only.', wallet)
-  if (payment === 'invalid') return showEnd(page, 'This link does not work', 'It does not say what to pay.', wallet)
+    return showEnd(page, t`Not on this page`, t`This page pays from wallets on Canton only.`, wallet)
+  if (payment === 'invalid') return showEnd(page, t`This link does not work`, t`It does not say what to pay.`, wallet)
   showPayment(page, wallet, payment)
 }
 
@@ -61,18 +67,18 @@ function goOn(page, wallet, said) {
  */
 export function showEnd(page, title, words, wallet, retry = false) {
   const place = notice()
-  const again = button({ label: 'Try again', kind: 'primary' })
-  const leave = button({ label: 'Sign out', kind: 'quiet' })
+  const again = button({ label: t`Try again`, kind: 'primary' })
+  const leave = button({ label: t`Sign out`, kind: 'quiet' })
   const content = make('div', { class: 'stack' }, retry && again, leave, place.element)
   const run = runner(content, place)
   again.addEventListener('click', () => showWallet(page))
   leave.addEventListener('click', () =>
-    run(leave, 'Signing out…', async () => {
+    run(leave, t`Signing out…`, async () => {
       await endSession(page)
-      page.startAgain('You are signed out.')
+      page.startAgain(t`You are signed out.`)
     }),
   )
-  const party = wallet === null ? [] : [make('dt', {}, 'Party'), make('dd', {}, exact(wallet.partyId))]
+  const party = wallet === null ? [] : [make('dt', {}, t`Party`), make('dd', {}, exact(wallet.partyId))]
   page.show([
     make('h1', {}, title),
     make('p', { class: 'lead', dir: 'auto' }, words),
@@ -89,7 +95,7 @@ export const exact = (text) => make('code', { class: 'exact' }, text)
  * @param {string[]} words
  */
 export const sentences = (words) =>
-  make('ol', { class: 'sentences' }, ...words.map((each) => make('li', { dir: 'auto' }, each)))
+  make('ol', { class: 'sentences', lang: 'en' }, ...words.map((each) => make('li', { dir: 'auto' }, each)))
 
 /**
  * A wallet whose party is not on its ledger yet. What its key is to sign is read here, from the bytes alone.
@@ -110,13 +116,13 @@ async function showParty(page, wallet, said) {
     return showRefused(page, wallet, /** @type {Error} */ (error))
   }
   const place = notice()
-  const sign = button({ label: 'Sign with your passkey', kind: 'primary', iconName: 'passkey' })
+  const sign = button({ label: t`Sign with your passkey`, kind: 'primary', iconName: 'passkey' })
   const content = make('div', { class: 'stack' }, sign, recoveryButton(page, wallet), place.element)
   const run = runner(content, place)
-  sign.addEventListener('click', () => run(sign, 'Waiting for your passkey…', () => signParty(page, wallet, view)))
+  sign.addEventListener('click', () => run(sign, t`Waiting for your passkey…`, () => signParty(page, wallet, view)))
   page.show([
-    make('h1', {}, 'Sign for your wallet'),
-    make('p', { class: 'lead', dir: 'auto' }, 'The ledger needs your signature once. This is all that it does:'),
+    make('h1', {}, t`Sign for your wallet`),
+    make('p', { class: 'lead', dir: 'auto' }, t`The ledger needs your signature once. This is all that it does:`),
     sentences(view.words),
     content,
   ])
@@ -149,8 +155,8 @@ async function signParty(page, wallet, shown) {
  * @param {Error} error
  */
 export function showRefused(page, wallet, error) {
-  const why = `Your key will not sign this: ${error.message}. Nothing was signed. Please tell the app’s support.`
-  showEnd(page, 'Not signed', why, wallet)
+  const why = t`Your key will not sign this: ${error.message}. Nothing was signed. Please tell the app’s support.`
+  showEnd(page, t`Not signed`, why, wallet)
 }
 
 /**
@@ -160,11 +166,11 @@ export function showRefused(page, wallet, error) {
  */
 function showWaiting(page, said) {
   page.show([
-    make('h1', {}, 'Setting up your wallet…'),
+    make('h1', {}, t`Setting up your wallet…`),
     make(
       'p',
       { class: 'lead', role: 'status' },
-      said ?? 'The ledger is creating your party. This takes a few seconds.',
+      said ?? t`The ledger is creating your party. This takes a few seconds.`,
     ),
   ])
   const timer = setTimeout(() => showWallet(page), POLL_MS)

@@ -50,7 +50,7 @@ test('two-step verification is turned on, and then asked for at the next sign-in
   await signUp(ada, ADA)
   const { secret, recoveryCodes } = await enrol(ada)
   expect(new Set(recoveryCodes).size).toBe(RECOVERY_CODES)
-  await page.getByText('10 recovery codes left').waitFor()
+  await page.getByText('Recovery codes left: 10').waitFor()
   await ada.look('account-mfa')
   await signOut(ada)
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
@@ -115,13 +115,13 @@ test('a recovery code signs in once', async () => {
     await page.getByRole('button', { name: 'Verify' }).click()
   }
   await signIn()
-  await page.getByText('9 recovery codes left').waitFor()
+  await page.getByText('Recovery codes left: 9').waitFor()
   await signIn()
   await page.getByText('That code is incorrect').waitFor()
   await ada.look('mfa-recovery')
   await page.getByLabel('Recovery code').fill(recoveryCodes[1]!)
   await page.keyboard.press('Enter')
-  await page.getByText('8 recovery codes left').waitFor()
+  await page.getByText('Recovery codes left: 8').waitFor()
 })
 
 test('after five wrong codes it is said for how long none is heard', async () => {

@@ -63,7 +63,7 @@ test('somebody who lost their passkey asks, waits, and comes back for a new one'
   await ada.look('recovery-code')
   await page.getByLabel('6-digit code').fill(first.code === '000000' ? '000001' : '000000')
   await page.getByRole('button', { name: 'Continue', exact: true }).click()
-  await page.getByText('You have 4 attempts left.').waitFor()
+  await page.getByText('Attempts left: 4').waitFor()
   await page.getByLabel('6-digit code').fill(first.code)
   await page.getByRole('button', { name: 'Continue', exact: true }).click()
   await page.getByRole('heading', { name: 'Your request is waiting' }).waitFor()

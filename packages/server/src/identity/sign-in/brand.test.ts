@@ -132,7 +132,7 @@ test('the pages of a branded app have its name, logo, colours and links, and the
     await open(tenant, '/approve', '&id=apr_01jb2m7x9kq4t8v6w0r3s5y1zb'),
   ]) {
     expect(page.status).toBe(200)
-    expect(page.text).toContain('<html lang="en" data-theme="dark">')
+    expect(page.text).toContain('<html lang="en" dir="ltr" data-theme="dark">')
     expect(page.text).toContain('<meta name="color-scheme" content="dark">')
     expect(page.text).toContain('width="4" height="2"')
     for (const url of Object.values(LINKS))
@@ -198,7 +198,7 @@ test('an app without a brand, and a link that does not work, look as they do wit
   expect(page.text).not.toContain('\u202e')
   await brand(tenant, { ...LINKS, colorScheme: 'dark', accentColor: '#1d4ed8' })
   for (const { text } of [page, await open(tenant, '/signin', '&redirect_uri=https://evil.example/')]) {
-    expect(text).toContain('<html lang="en">')
+    expect(text).toContain('<html lang="en" dir="ltr">')
     expect(text).toContain('class="monogram"')
     expect(text).not.toMatch(/brand\.css|<footer|<img/)
   }

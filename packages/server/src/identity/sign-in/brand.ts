@@ -89,12 +89,15 @@ export function brandHeader({ logo }: PageBrand, app: { id: string; name: string
 }
 
 /** What stands below every view: links to the app's own pages, which open beside this one, so that nobody loses a sign-in. */
-export function brandFooter({ termsUrl, privacyUrl, supportUrl }: PageBrand): string {
+export function brandFooter(
+  { termsUrl, privacyUrl, supportUrl }: PageBrand,
+  inWords: (english: string) => string,
+): string {
   const links = Object.entries({ Terms: termsUrl, Privacy: privacyUrl, Support: supportUrl })
     .filter((entry): entry is [string, string] => entry[1] !== null)
     .map(
       ([label, url]) =>
-        `<a href="${escapeHtml(url)}" target="_blank" rel="noopener noreferrer">${escapeHtml(label)}</a>\n`,
+        `<a href="${escapeHtml(url)}" target="_blank" rel="noopener noreferrer">${escapeHtml(inWords(label))}</a>\n`,
     )
   return links.length === 0 ? '' : `<footer class="links">\n${links.join('')}</footer>\n`
 }

@@ -13,6 +13,8 @@ import {
   schemeTags,
 } from './brand.ts'
 
+import { directionOf, inLanguage, LANGUAGES, type Language } from './language.ts'
+
 /** The configuration of the hosted sign-in page, embedded in the document. */
 export interface SignInPageConfig {
   appId: string
@@ -23,6 +25,8 @@ export interface SignInPageConfig {
   methodOrder: Branding['methodOrder']
   /** Whether users can sign in with a code sent by email. */
   email: boolean
+  /** The language of these emails, if there are some in the page's; null: the app's. */
+  emailLanguage: Language | null
   /** Whether who lost their passkeys gets a new one by email. */
   recovery: boolean
   /** Other accounts that users can sign in with, in the order of the buttons. */
@@ -63,17 +67,19 @@ const scriptJson = (value: unknown) =>
   )
 
 interface Parts {
+  language: Language
   title: string
   brand: PageBrand
   head: string
   header: string
   main: string
+  footer: string
   after: string
 }
 
 function documentOf(parts: Parts): string {
   return `<!doctype html>
-<html lang="en"${schemeAttribute(parts.brand)}>
+<html lang="${parts.language}" dir="${directionOf(parts.language)}"${schemeAttribute(parts.brand)}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
@@ -93,9 +99,20 @@ ${parts.header}
 <main id="view">
 ${parts.main}
 </main>
-${brandFooter(parts.brand)}</div>
+${brandFooter(parts.brand, (english) => inLanguage(parts.language, english))}${parts.footer}</div>
 ${parts.after}</body>
 </html>
+`
+}
+
+/** Where the reader chooses another language. It is of use only with the page's scripts, which also take it away after the sign-in. */
+function languageChoice(language: Language): string {
+  const options = Object.entries(LANGUAGES).map(
+    ([each, name]) =>
+      `<option value="${each}" lang="${each}" dir="auto"${each === language ? ' selected' : ''}>${name}</option>`,
+  )
+  const label = escapeHtml(inLanguage(language, 'Language'))
+  return `<nav class="language" id="language" aria-label="${label}" hidden><select aria-label="${label}">${options.join('')}</select></nav>
 `
 }
 
@@ -103,16 +120,20 @@ ${parts.after}</body>
  * The hosted sign-in page. Every text in it may be hostile. The page has no inline scripts or styles, because its policy
  * forbids them. Until its modules run, it shows that it is loading; without scripts, it says that it needs them.
  */
-export function renderSignInPage(config: SignInPageConfig, brand: PageBrand): string {
-  const title = `Sign in to ${config.appName}`
+export function renderSignInPage(config: SignInPageConfig, brand: PageBrand, language: Language): string {
+  const words = (english: string) => inLanguage(language, english)
+  const title = words('Sign in to {0}').replace('{0}', () => config.appName)
+  const modules = [...MODULES, ...(language === 'en' ? [] : [`languages/${language}.js`])]
   return documentOf({
+    language,
     title,
     brand,
     header: brandHeader(brand, { id: config.appId, name: config.appName }),
-    head: MODULES.map((name) => `<link rel="modulepreload" href="/signin/${name}">\n`).join(''),
+    head: modules.map((name) => `<link rel="modulepreload" href="/signin/${name}">\n`).join(''),
     main: `<h1 dir="auto">${escapeHtml(title)}</h1>
-<p class="lead" id="loading">One moment…</p>
-<noscript><p class="lead">Signing in needs JavaScript. Turn it on in your browser and load this page again.</p></noscript>`,
+<p class="lead" id="loading">${words('One moment…')}</p>
+<noscript><p class="lead">${words('Signing in needs JavaScript. Turn it on in your browser and load this page again.')}</p></noscript>`,
+    footer: languageChoice(language),
     after: `<script type="application/json" id="config">${scriptJson(config)}</script>
 <script src="/signin/webauthn.js" defer></script>
 <script type="module" src="/signin/page.js"></script>
@@ -123,12 +144,14 @@ export function renderSignInPage(config: SignInPageConfig, brand: PageBrand): st
 /** The page for an invalid link. It has no script and no link, so that nothing in an invalid link is followed. */
 export function renderSignInError(problem: { title: string; message: string }): string {
   return documentOf({
+    language: 'en',
     title: problem.title,
     brand: PLAIN,
     header: monogram('!'),
     head: '',
     main: `<h1 dir="auto">${escapeHtml(problem.title)}</h1>
 <p class="lead" dir="auto">${escapeHtml(problem.message)}</p>`,
+    footer: '',
     after: '',
   })
 }

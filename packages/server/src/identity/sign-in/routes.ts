@@ -1,6 +1,7 @@
 import { brandRoutes } from '../../platform/http/pages/brand-files.ts'
 import { currentUser, eitherKey, one, type PlainRoute, type Route, route } from '../../platform/http/route.ts'
 import { SignedIn } from '../users/schema.ts'
+import { languageScripts } from './language.ts'
 import { CreateCode, Exchange, SignInCode } from './schema.ts'
 import {
   approvalPage,
@@ -57,6 +58,7 @@ export const signInPages: PlainRoute[] = [
   { path: '/signin/logo.png', handler: logoFile },
   ...brandRoutes('/signin'),
   ...keyScripts(),
+  ...languageScripts(),
   ...signInAssets().map(({ name, contentType, body }) => ({
     path: `/signin/${name}`,
     handler: async () => ({ status: 200, contentType, headers: { 'cache-control': 'no-cache' }, body }),

@@ -14,10 +14,12 @@ import { sha256 } from '../../platform/security/crypto.ts'
 import { isDomainOfOther, listDomainOrigins } from '../../platform/security/domain-origins.ts'
 import { findLogo } from '../../tenancy/apps/logo/service.ts'
 import { activeProviders } from '../../tenancy/apps/providers/service.ts'
+import { EMAIL_LANGUAGES } from '../../tenancy/apps/schema.ts'
 import { type SignInSettings, shownName, signInSettings, tenantOfApp } from '../../tenancy/apps/service.ts'
 import { canSend } from '../emails/service.ts'
 import { loginUrl } from '../messenger/service.ts'
 import { brandStyles, logoVersion } from './brand.ts'
+import { languageOf } from './language.ts'
 import { ASSETS, KEYS, renderSignInError, renderSignInPage, type SignInPageConfig } from './page.ts'
 
 const STATE_CHARS_MAX = 2_000
@@ -173,6 +175,7 @@ async function hostedPage(
   if (typeof purpose === 'string')
     return refusal(400, `This ${path === '/signin' ? 'sign-in ' : ''}link does not work`, purpose)
   const email = app.email.enabled && canSend(deps, app)
+  const language = languageOf(query, request.headers['accept-language'], app.email.language)
   const providers = (await activeProviders(deps, { tenantId, appId })).map(({ id, preset, name }) => ({
     id,
     preset,
@@ -184,13 +187,14 @@ async function hostedPage(
     methodOrder: app.branding.methodOrder,
     messenger: telegram(deps, app),
     email,
+    emailLanguage: EMAIL_LANGUAGES.find((each) => each === language) ?? null,
     recovery: email && app.emailRecovery.enabled,
     providers,
     externalWallets: ethereum(app),
     ...NO_PURPOSE,
     ...purpose,
   }
-  return html(200, renderSignInPage(config, app.branding))
+  return html(200, renderSignInPage(config, app.branding, language))
 }
 
 /** The hosted sign-in page: also for a user who is to connect an agent, whose request is stored under `connect`. */
