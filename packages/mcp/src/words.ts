@@ -68,13 +68,19 @@ export const spendInWords = ({ spend }: Remaining): string[] =>
     ),
   )
 
-/** What needs the owner's approval, one text for each rule. */
+type Approvers = NonNullable<NonNullable<Policy['requireApproval']>[number]['approvers']>
+
+/** Who has to approve. */
+const whoInWords = (approvers: Approvers | undefined): string =>
+  approvers === undefined ? 'the owner has' : `${approvers.threshold} of ${approvers.users.length} named users have`
+
+/** What needs approval, one text for each rule. */
 export const askedInWords = ({ requireApproval }: Policy): string[] =>
   listed(
-    (requireApproval ?? []).map(({ asset, above }, index) =>
+    (requireApproval ?? []).map(({ asset, above, approvers }, index) =>
       above === undefined
-        ? `requireApproval[${index}]: the owner has to approve a payment to somebody whom they approved none to yet`
-        : `requireApproval[${index}]: the owner has to approve more than ${above} ${quoted(asset?.symbol ?? '')} in one transaction`,
+        ? `requireApproval[${index}]: ${whoInWords(approvers)} to approve a payment to somebody whom they approved none to yet`
+        : `requireApproval[${index}]: ${whoInWords(approvers)} to approve more than ${above} ${quoted(asset?.symbol ?? '')} in one transaction`,
     ),
   )
 
@@ -94,7 +100,8 @@ function wantedInWords({ hours, rate }: SessionCondition): string {
 export const conditionsInWords = ({ conditions }: Policy): string[] =>
   listed(
     (conditions ?? []).map((condition, index) => {
-      const otherwise = condition.otherwise === 'require_approval' ? 'the owner has to approve' : 'refused'
+      const otherwise =
+        condition.otherwise === 'require_approval' ? `${whoInWords(condition.approvers)} to approve` : 'refused'
       return `conditions[${index}]: ${wantedInWords(condition)}; otherwise ${otherwise}`
     }),
   )

@@ -14,22 +14,24 @@ export interface ApiErrors {
   api_key_not_active: 409
   /** The app has users. Delete them first, or delete them together with the app with ?force=true. */
   app_not_empty: 409
-  /** The session ended before the wallet's owner decided. */
+  /** The session ended before this was decided. */
   approval_canceled: 410
   /** This approval was decided before. */
   approval_decided: 409
-  /** The wallet's owner refused this. */
+  /** The wallet's owner or another approver refused this. */
   approval_denied: 403
-  /** The wallet's owner did not decide in time. Execute again with another commandId. */
+  /** It was not approved in time. Execute again with another commandId. */
   approval_expired: 410
-  /** The wallet's owner was asked too often. Wait until they have decided, or an hour. */
+  /** This wallet asked for approval too often. Wait until its requests are decided, or an hour. */
   approval_limit_reached: 409
   /** The transaction would no longer do what the approval says. Nothing was done. */
   approval_outdated: 409
-  /** The wallet's owner has not decided on an earlier request by the same rule. Repeat that one, or wait. */
+  /** An earlier request by the same rule is not decided yet. Repeat that one, or wait. */
   approval_pending: 409
-  /** Owners approve only for embedded wallets on a ledger in the database of the service. Remove `requireApproval`, and conditions with `require_approval`, from the policy. */
+  /** Approvals work only for embedded wallets on a ledger in the database of the service. Remove `requireApproval`, and conditions with `require_approval`, from the policy. */
   approvals_unavailable: 409
+  /** The policy names other users who have to approve this. You can only refuse it. */
+  approver_not_named: 403
   /** The arguments do not match the template. */
   arguments_invalid: 400
   /** This passkey could not be verified. Start again. */

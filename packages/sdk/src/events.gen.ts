@@ -66,16 +66,18 @@ export interface EventData {
   'delegated_session.denied': { delegatedSessionId: string; userId: string; walletId: string; rule: string; code: string; message: string }
   /** A user connected an agent by OAuth. */
   'agent.connected': { delegatedSessionId: string; userId: string; walletId: string; clientId: string; name: string }
-  /** A delegated session asks its wallet's owner to approve a transaction. */
-  'approval.requested': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; link: string }
-  /** A wallet's owner approved a transaction, and it was executed. */
-  'approval.granted': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; passkeyId: string }
-  /** A wallet's owner refused a transaction. */
-  'approval.denied': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string; reason: string }
-  /** A wallet's owner did not decide in time. */
-  'approval.expired': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
-  /** A delegated session ended before the owner decided on what it had asked for. */
-  'approval.canceled': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; expiresAt: string }
+  /** A delegated session asks its wallet's owner, or the approvers of its policy, to approve a transaction. */
+  'approval.requested': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; link: string }
+  /** One of several approvers approved a transaction. */
+  'approval.approved': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; approverId: string; passkeyId: string; approvedBy: string[] }
+  /** A transaction was approved by all who were asked, and was executed. */
+  'approval.granted': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; passkeyId: string | null; approvedBy: string[] }
+  /** A wallet's owner or another approver refused a transaction. */
+  'approval.denied': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; reason: string; deniedBy: string }
+  /** A transaction was not approved in time. */
+  'approval.expired': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string }
+  /** A delegated session ended before it was decided what it had asked for. */
+  'approval.canceled': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string }
   /** A wallet's owner added a party to the address book. */
   'recipient.added': { recipientId: string; walletId: string; userId: string; recipient: string; countsFrom: string }
   /** A party was removed from a wallet's address book. */

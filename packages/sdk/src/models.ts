@@ -192,6 +192,7 @@ export type PolicyRule = Schemas['PolicyRule']
 export type PolicySpend = Schemas['PolicySpend']
 /** What a policy asks the wallet's owner for. */
 export type PolicyApprovalRule = Schemas['PolicyApprovalRule']
+export type PolicyApprovers = Schemas['PolicyApprovers']
 /** What a delegated session may still do. */
 export type Remaining = Schemas['Remaining']
 /** A delegated session as its delegate sees it. */

@@ -136,7 +136,12 @@ export async function useApprovals(
 ): Promise<void> {
   const { userId } = await owner.wallet.create()
   const { issuer, symbol, contractId } = await client.dev.faucet({ userId, symbol: 'USDX', amount: '7' })
-  const requireApproval = [{ asset: { issuer, symbol }, above: '5' }]
+  const asset = { issuer, symbol }
+  const others = [userId, (await client.users.create({})).id]
+  const requireApproval = [
+    { asset, above: '5' },
+    { asset, above: '6', approvers: { users: others, threshold: 1 } },
+  ]
   const policy = { ...upTo('10', { issuer, symbol }), requireApproval }
   const { id, token } = await owner.delegatedSessions.create({ policy })
   const agent = delegateOf(token).delegatedSessions
@@ -154,7 +159,8 @@ export async function useApprovals(
   expect(shown).toMatchObject({ status: 'pending', costs: [{ amount: '7' }], recipients: [BOB] })
   expect((await client.approvals.get(second)).publicKey).toBeNull()
   const approved = await owner.approvals.approve(second, { credential: assertionOf(shown.publicKey as object) })
-  expect(approved).toMatchObject({ id: second, status: 'executed' })
+  expect(approved).toMatchObject({ id: second, status: 'executed', approvedBy: [{ userId }], decidedBy: userId })
+  expect((await owner.approvals.list({ role: 'approver', status: 'executed' })).data).toEqual([approved])
   expect((await owner.approvals.list()).data.map((one) => one.id)).toEqual([second, first])
   await usePolicies(owner, approved.walletId, policy)
   expect((await client.approvals.list({ userId, status: 'denied' })).data).toEqual([refused])

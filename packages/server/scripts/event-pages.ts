@@ -51,9 +51,12 @@ export const WHEN: Record<EventType, string> = {
   'agent.connected':
     'When the client exchanges its code for its first tokens, after the user confirmed. `delegated_session.created` is emitted before, when the user confirms. `clientId` is the address of the client’s document. `name` is the name of the session: the name that the client gives itself, which nobody has checked, and the host of that address.',
   'approval.requested':
-    'When a rule of `requireApproval` asks for the owner. Show them `link`, which holds no secret. Caps and budgets are held until they decide.',
-  'approval.granted': 'By `POST /approvals/:id/approve`, together with `tx.completed`.',
-  'approval.denied': 'By `POST /approvals/:id/deny`. What was held is free again.',
+    'When a rule of `requireApproval` asks for the owner, or for `approvers`. Show them `link`, which holds no secret. Caps and budgets are held until they decide.',
+  'approval.approved':
+    'By `POST /approvals/:id/approve` of one of several approvers. `approvedBy` has all whose approvals count now. After the last one, `approval.granted` follows.',
+  'approval.granted':
+    'By `POST /approvals/:id/approve` of the owner or the last approver, together with `tx.completed`. `passkeyId` is null where there are several approvers.',
+  'approval.denied': 'By `POST /approvals/:id/deny`, of the owner or any approver. What was held is free again.',
   'approval.expired': 'When nobody decided until `expiresAt`. What was held is free again.',
   'approval.canceled':
     'When the session was revoked or all sessions were: the worker releases what was held, a moment after the revocation.',

@@ -149,28 +149,29 @@ export function denialsOf({ list }: Calls) {
 export function approvalsOf({ one, list }: Calls) {
   return {
     /**
-     * Lists what delegated sessions have asked for, newest first: with the owner's access token their own, with a secret key
-     * those of all users. Scope `delegated_sessions:read`.
+     * Lists what delegated sessions have asked for, newest first: with a user's access token those of their wallet, or with
+     * `role: 'approver'` those that name them as an approver; with a secret key those of all users. Scope `delegated_sessions:read`.
      */
     list: (query?: Query<'/approvals', 'get'>, options?: RequestOptions): List<Approval> =>
       list('/approvals', {}, query, options),
 
     /**
-     * Gets one, with all that it does and, for its owner, in `publicKey` the options for `navigator.credentials.get()`. Scope
-     * `delegated_sessions:read`, or the owner's access token. @throws not_found
+     * Gets one, with all that it does and, for the owner or an approver, in `publicKey` the options for
+     * `navigator.credentials.get()`. Scope `delegated_sessions:read`, or the access token of one of them. @throws not_found
      */
     get: (id: string, options?: RequestOptions): Promise<ApprovalDetails> =>
       one('get', '/approvals/{id}', { path: { id } }, options),
 
     /**
-     * Approves, and executes the transaction. With the owner's access token and the assertion of a passkey over the challenge of
-     * `get`. @throws assertion_invalid, passkey_cannot_approve, approval_decided, approval_expired, approval_outdated,
+     * Approves and, unless others have to approve too (then `status` stays `pending`), executes the transaction. With the access
+     * token of the owner or an approver, and the assertion of a passkey over the challenge of `get`. @throws assertion_invalid,
+     * passkey_cannot_approve, approver_not_named, stronger_sign_in_required, approval_decided, approval_expired, approval_outdated,
      * budget_exceeded, spend_limit_exceeded, contract_archived, wallet_frozen, and more
      */
     approve: (id: string, body: Body<'/approvals/{id}/approve', 'post'>, options?: RequestOptions): Promise<Approval> =>
       one('post', '/approvals/{id}/approve', { path: { id }, body }, options),
 
-    /** Refuses. With the owner's access token. @throws approval_decided, approval_expired, not_found */
+    /** Refuses. With the access token of the owner or an approver: one refusal is enough. @throws approval_decided, approval_expired, not_found */
     deny: (id: string, body: Body<'/approvals/{id}/deny', 'post'> = {}, options?: RequestOptions): Promise<Approval> =>
       one('post', '/approvals/{id}/deny', { path: { id }, body }, options),
   }

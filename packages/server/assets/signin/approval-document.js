@@ -37,15 +37,19 @@ function settled(effects) {
   return effects.map((effect) => ({ ...effect, contractId: made.get(effect.contractId) ?? effect.contractId }))
 }
 
+/** What this page can show. */
+const VERSIONS = ['halfkey/approval/v1', 'halfkey/approval/v2']
+
 /**
  * Whether the passkey will sign what is shown: the challenge is the digest of the document, and the effects are those that the
  * document commits to.
  * @param {ApprovalDetails} approval as `GET /approvals/:id` returns it, with `publicKey`
  */
 export async function isWhatIsSigned({ id, document, effects, publicKey }) {
-  const challenge = base64url(await digest(`halfkey/approval/v1\0${canonical(document)}`))
+  const challenge = base64url(await digest(`${document.version}\0${canonical(document)}`))
   const effectsHash = hex(await digest(canonical(settled(effects))))
   return (
+    VERSIONS.includes(document.version) &&
     challenge === publicKey?.challenge &&
     effectsHash === document.effectsHash &&
     document.transactionId.slice('tx_'.length) === id.slice('apr_'.length)

@@ -3,6 +3,7 @@ import { ApiError } from './client.js'
 import { make } from './dom.js'
 import { askPasskey, passkeysWork } from './passkeys.js'
 import { endSession } from './session.js'
+import { withStepUp } from './step-up.js'
 import { inWords, t } from './texts.js'
 import { button, field, notice, onSubmit, runner, timeWords } from './ui.js'
 import { Refused } from './words.js'
@@ -12,12 +13,17 @@ import { Refused } from './words.js'
 /** @typedef {import('../../../sdk/src/models.ts').ApprovalDetails} ApprovalDetails */
 
 const OUTCOMES = {
-  executed: [t`Approved`, t`You approved this, and it is done.`],
-  denied: [t`Refused`, t`You refused this. Nothing was paid.`],
+  executed: [t`Approved`, t`This was approved, and it is done.`],
+  denied: [t`Refused`, t`This was refused. Nothing was paid.`],
   expired: [t`Too late`, t`Nobody decided in time. Nothing was paid.`],
   canceled: [t`No longer needed`, t`The session that asked has ended. Nothing was paid.`],
-  failed: [t`Not done`, t`You approved this, but it was no longer possible. Nothing was paid.`],
+  failed: [t`Not done`, t`This was approved, but it was no longer possible. Nothing was paid.`],
 }
+
+const WAITING = [
+  t`Your approval counts`,
+  t`You approved this. It is paid once enough of the others have approved, too.`,
+]
 
 const WINDOWS = {
   lifetime: t`in total`,
@@ -28,6 +34,7 @@ const WINDOWS = {
 
 /** What a refusal to approve means here. The rest is told in general words. */
 const REFUSALS = {
+  approver_not_named: t`Others have to approve this. You can refuse it.`,
   passkey_cannot_approve: t`This passkey cannot approve yet. Use one that you have had for more than a day.`,
   approval_decided: t`This was decided on another page. Reload this page to see how.`,
   approval_expired: t`It is too late: the time to decide is over. Nothing was paid.`,
@@ -56,7 +63,17 @@ async function told(call) {
 }
 
 /**
- * Shows what a delegated session asks the owner for, and lets them decide.
+ * Approvers show a passkey in their session first, if it began in a weaker way.
+ * @param {Page} page
+ * @param {ApprovalDetails} approval
+ * @param {'approve' | 'deny'} what
+ * @param {object} body
+ */
+const decide = (page, { id }, what, body) =>
+  told(() => withStepUp(page, () => page.client.call('POST', `approvals/${id}/${what}`, body)))
+
+/**
+ * Shows what a delegated session asks the owner, or approvers, for, and lets them decide.
  * @param {Page} page
  */
 export async function showApproval(page) {
@@ -101,8 +118,8 @@ function showEnd(page, title, words, retry = false) {
  * @param {Pick<Approval, 'status' | 'reason'>} approval
  */
 function showOutcome(page, { status, reason }) {
-  const [title = t`Decided`, words = t`This was decided.`] = status === 'pending' ? [] : OUTCOMES[status]
-  showEnd(page, title, reason === null ? words : `${words} ${t`Your reason: “${reason}”`}`)
+  const [title = t`Decided`, words = t`This was decided.`] = status === 'pending' ? WAITING : OUTCOMES[status]
+  showEnd(page, title, reason === null ? words : `${words} ${t`The reason: “${reason}”`}`)
 }
 
 /**
@@ -141,7 +158,7 @@ function leftWords({ remaining: { spend, budgets } }) {
     one.remaining,
     one.amount,
     one.window,
-    t`for your whole wallet`,
+    t`for the whole wallet`,
   ])
   return [...caps, ...ofWallet].map(([symbol, remaining, limit, window, whose]) => {
     const span = WINDOWS[/** @type {keyof typeof WINDOWS} */ (window)] ?? ''
@@ -174,8 +191,30 @@ const exactly = ({ document, effects }) =>
     make('pre', { tabindex: '0' }, JSON.stringify(document, null, 2)),
   )
 
-/** @param {ApprovalDetails} approval */
-function facts(approval) {
+/**
+ * Who has to approve, and who has. Nothing if the owner alone is asked. Names of users are not told to each other.
+ * @param {Page} page
+ * @param {ApprovalDetails} approval
+ */
+function approverFacts(page, { document, userId, approvedBy }) {
+  const approved = new Set(approvedBy.map((one) => one.userId))
+  /** @param {string} id */
+  const who = (id) => {
+    const name = id === page.user.id ? t`You` : id === userId ? t`The owner of the wallet` : exact(id)
+    return make('li', {}, ...(approved.has(id) ? inWords`${name} – approved` : [name]))
+  }
+  return (document.approvers ?? []).flatMap(({ users, threshold }) =>
+    fact(users.length === 1 ? t`Has to approve` : t`${threshold} of these ${users.length} have to approve`, [
+      make('ul', { class: 'approvers' }, ...users.map(who)),
+    ]),
+  )
+}
+
+/**
+ * @param {Page} page
+ * @param {ApprovalDetails} approval
+ */
+function facts(page, approval) {
   const { sessionName, delegatedSessionId, document, expiresAt } = approval
   const left = leftWords(approval)
   const why = document.rules.map(({ message }) => make('span', { lang: 'en' }, message))
@@ -193,7 +232,8 @@ function facts(approval) {
       ),
       exact(delegatedSessionId),
     ]),
-    ...fact(t`Why you are asked`, why),
+    ...fact(t`Why it is asked`, why),
+    ...approverFacts(page, approval),
     ...(left.length === 0 ? [] : fact(t`Left after this`, left)),
     ...fact(t`You can decide until`, [timeWords(expiresAt)]),
   )
@@ -217,17 +257,28 @@ function showQuestion(page, approval) {
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      t`Somebody whom you allowed to act from your wallet in ${page.config.appName} asks for it. Approve only what you expect.`,
+      page.user.id === approval.userId
+        ? t`Somebody whom you allowed to act from your wallet in ${page.config.appName} asks for it. Approve only what you expect.`
+        : t`Somebody who acts from the wallet of another user of ${page.config.appName} asks for it. Approve only what you expect.`,
     ),
-    facts(approval),
+    facts(page, approval),
     exactly(approval),
     content,
   ])
   if (!passkeysWork()) place.say(t`This browser cannot use passkeys. Open this page in a newer one.`)
-  else if (approval.publicKey === null)
-    place.say(
-      t`None of your passkeys can approve yet: one must be a day old, and made by you in a browser. You can refuse.`,
-    )
+  else if (approval.publicKey === null) place.say(whyUnable(page, approval))
+}
+
+/**
+ * Why this user's passkey is not asked for.
+ * @param {Page} page
+ * @param {ApprovalDetails} approval
+ */
+function whyUnable(page, { approvers, approvedBy }) {
+  if (!approvers.some(({ users }) => users.includes(page.user.id))) return REFUSALS.approver_not_named
+  if (approvedBy.some(({ userId }) => userId === page.user.id))
+    return t`Your approval counts already. It waits for the others. You can still refuse.`
+  return t`None of your passkeys can approve yet: one must be a day old, and made by you in a browser. You can refuse.`
 }
 
 /**
@@ -238,7 +289,7 @@ async function approve(page, approval) {
   if (!(await isWhatIsSigned(approval)))
     throw new Refused(t`Your passkey would sign something else than you see here. Do not approve this.`)
   const credential = await askPasskey(approval.publicKey)
-  const decided = await told(() => page.client.call('POST', `approvals/${approval.id}/approve`, { credential }))
+  const decided = await decide(page, approval, 'approve', { credential })
   showOutcome(page, decided)
 }
 
@@ -262,7 +313,7 @@ function showRefusal(page, approval) {
     run(submit, t`Refusing…`, async () => {
       const said = reason.input.value.trim()
       const body = said === '' ? {} : { reason: said }
-      showOutcome(page, await told(() => page.client.call('POST', `approvals/${approval.id}/deny`, body)))
+      showOutcome(page, await decide(page, approval, 'deny', body))
     }),
   )
   back.addEventListener('click', () => showQuestion(page, approval))

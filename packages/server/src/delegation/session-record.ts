@@ -22,8 +22,9 @@ export const SESSION_RECORD = defineRecord({
     status: 'text',
     expires_at: 'time',
     revoked_at: 'time',
+    approvers: 'texts',
   },
-  initial: { jkt: null },
+  initial: { jkt: null, approvers: null },
   notAuthority: {
     name: 'shown only',
     denials: 'when a denial was last told of: decides on events, not on acts',

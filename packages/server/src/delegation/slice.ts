@@ -5,6 +5,7 @@ import { recipientRoutes } from './address-book/recipient-routes.ts'
 import { agentRoutes } from './agent/agent-routes.ts'
 import { APPROVAL_RECORD } from './approvals/approval-record.ts'
 import { approvalRoutes } from './approvals/approval-routes.ts'
+import { ASSERTION_RECORD } from './approvals/approvers/assertion-record.ts'
 import { budgetRoutes } from './budgets/budget-routes.ts'
 import { SPENDING_RECORD } from './budgets/spending-record.ts'
 import { connectPlainRoutes } from './connect/connect-routes.ts'
@@ -34,7 +35,7 @@ export const delegationSlice: Slice = {
   plainRoutes: connectPlainRoutes,
   errors: DELEGATED_SESSION_ERRORS,
   hooks: { proofSent },
-  records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD, AGENT_TOKEN_RECORD],
+  records: [SESSION_RECORD, SPENDING_RECORD, RECIPIENT_RECORD, APPROVAL_RECORD, ASSERTION_RECORD, AGENT_TOKEN_RECORD],
   tasks: (deps) => [
     (db) => sweepDelegatedSessions({ ...deps, db }),
     deleteOldProofs,

@@ -39,6 +39,11 @@ export interface SessionRow extends Versioned {
   /** Thumbprint of the key that the session is bound to; null if its token is enough. */
   jkt: string | null
   policy: Policy
+  /**
+   * All users whom the policy names as approvers, by their ids in order; null for nobody. Processes of releases without approvers
+   * refuse a row that has it.
+   */
+  approvers: string[] | null
   server_execute: boolean
   max_uses: number | null
   uses: number

@@ -21,10 +21,14 @@ interface Asked {
   link: string
   commands: object[]
   walletId: string
+  approvalId: string
 }
 
-/** Ada, who signed up a day ago on the hosted page, and a session of hers that asks for 7 USDX. */
-async function asked(name = 'Shopping agent'): Promise<Asked> {
+/** Ada, who signed up a day ago on the hosted page, and a session of hers that asks her, and perhaps `others` too, for 7 USDX. */
+async function asked(
+  name = 'Shopping agent',
+  others: (tenant: Tenant) => Promise<string[]> = async () => [],
+): Promise<Asked> {
   const { ada, page, tenant } = await stage.arrive()
   await signUp(ada, { email: 'ada@example.com', name: 'Ada Lovelace' })
   await page.getByText('Ada Lovelace').waitFor()
@@ -34,17 +38,23 @@ async function asked(name = 'Shopping agent'): Promise<Asked> {
   const wallet = (await tenant.post('/users/me/wallet', {}, asUser)).body.data
   const dripped = (await tenant.post('/dev/faucet', { userId, symbol: 'USDX', amount: '7' })).body.data
   const asset = { issuer: dripped.issuer, symbol: 'USDX' }
+  const named = await others(tenant)
+  const approvers = named.length === 0 ? {} : { approvers: { users: [userId, ...named], threshold: 2 } }
   const policy = {
     allow: [{ templateId: 'Token:Holding' }],
     spend: [{ asset, amount: '100' }],
-    requireApproval: [{ newRecipient: true }, { asset, above: '5' }],
+    requireApproval: [
+      { newRecipient: true, ...approvers },
+      { asset, above: '5', ...approvers },
+    ],
   }
   stage.service.advance(DAY_MS)
   const session = await newSession(stage.service, tenant, { asUser }, { name, policy, expiresInSeconds: 86_400 })
   const commands = [transfer(dripped.contractId, undefined, BOB)]
   const answer = await session.execute({ commandId: 'order-1', commands })
   expect(answer.status, answer.text).toBe(200)
-  return { tenant, ada, page, session, link: answer.body.data.approval.link, commands, walletId: wallet.id }
+  const { link, id: approvalId } = answer.body.data.approval
+  return { tenant, ada, page, session, link, commands, walletId: wallet.id, approvalId }
 }
 
 async function open({ page, link }: Asked): Promise<void> {
@@ -87,6 +97,29 @@ test('the owner sees exactly what is paid, approves by passkey on a phone, and i
   await page.goto(all.link)
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
   await page.getByRole('heading', { name: 'Approved' }).waitFor()
+})
+
+test('one of several approvers sees who has to approve and who has, and their approval waits for the others', async () => {
+  const newUsers = (tenant: Tenant) =>
+    Promise.all([1, 2].map(async () => (await tenant.post('/users', {})).body.data.id as string))
+  const all = await asked(HOSTILE, newUsers)
+  const { ada, page, tenant, approvalId } = all
+  await open(all)
+  await page.getByText('2 of these 3 have to approve').waitFor()
+  const list = page.getByRole('listitem')
+  const [, ...others] = (await tenant.get(`/approvals/${approvalId}`)).body.data.approvers[0].users.toSorted()
+  for (const id of others) await page.getByText(id, { exact: true }).first().waitFor()
+  await list.filter({ hasText: /^You$/ }).waitFor()
+  await ada.look('approval-approvers')
+  await page.getByRole('button', { name: 'Approve with your passkey' }).click()
+  await page.getByRole('heading', { name: 'Your approval counts' }).waitFor()
+  await ada.look('approval-approvers-waiting')
+  expect((await statusOf(all)).data.status).toBe('approval_required')
+  await page.goto(all.link)
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await list.filter({ hasText: 'You – approved' }).waitFor()
+  expect(await page.getByRole('button', { name: 'Approve with your passkey' }).count()).toBe(0)
+  await page.getByText('Your approval counts already').waitFor()
 })
 
 test('the owner refuses with a reason; hostile names and reasons stay text', async () => {

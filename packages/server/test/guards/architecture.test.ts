@@ -27,6 +27,7 @@ const SLICE_IMPORTS: Record<string, string[]> = {
     'identity/passkeys',
     'identity/sessions',
     'identity/sign-in',
+    'identity/users',
     'tenancy/apps',
     'wallets/custody',
     'wallets/tokens',

@@ -9,6 +9,7 @@ const MIGRATIONS = join(import.meta.dirname, '../../migrations')
 const TABLES: Record<string, readonly string[]> = {
   delegation: [
     'agent_tokens',
+    'approval_assertions',
     'approvals',
     'delegated_sessions',
     'denials',

@@ -23,7 +23,7 @@ function statusIn({ status }: Record<string, string | undefined>): Approval['sta
   return ENDED.find((each) => each === status) ?? 'pending'
 }
 
-/** What delegated sessions ask the owners of their wallets for. */
+/** What delegated sessions ask the owners of their wallets, or approvers, for. */
 export function ApprovalsPage() {
   const { values, page, set } = useFilters()
   const sort = useSort(APPROVAL_SORT)
@@ -45,7 +45,7 @@ export function ApprovalsPage() {
   return (
     <Page
       title="Approvals"
-      description="What delegated sessions ask the owners of their wallets for. Only the owner can approve, with a passkey, or refuse. To withdraw a request, revoke its session."
+      description="What delegated sessions ask the owners of their wallets for, or the users whom their policies name. Only they can approve, with their passkeys, or refuse. To withdraw a request, revoke its session."
     >
       <Card flush>
         <Filters>
@@ -73,8 +73,8 @@ export function ApprovalsPage() {
               <NoMatches names={FILTERS} what="approvals" />
             ) : (
               <EmptyState title="Nothing is waiting">
-                When a rule of a policy asks the owner of a wallet, the request appears here until the owner has
-                decided.
+                When a rule of a policy asks the owner of a wallet or other users, the request appears here until they
+                have decided.
               </EmptyState>
             )
           }

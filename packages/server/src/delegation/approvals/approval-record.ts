@@ -4,7 +4,7 @@ import { defineRecord } from '../../platform/security/records/kind.ts'
 import type { ApprovalDocument } from './document.ts'
 
 /**
- * The MAC of an approval: what the owner is asked, and what they said. An executed one also says which parties the owner has
+ * The MAC of an approval: who is asked what, and what they said. An executed one also says which parties the owner has
  * approved a payment to.
  */
 export const APPROVAL_RECORD = defineRecord({
@@ -26,7 +26,10 @@ export const APPROVAL_RECORD = defineRecord({
     passkey_id: 'text',
     assertion: 'json',
     decided_at: 'time',
+    approvers: 'texts',
+    decided_by: 'text',
   },
+  initial: { approvers: null, decided_by: null },
   notAuthority: {
     created_at: 'limits how often a session asks: whoever changes it asks more often, and the owner decides',
     updated_at: 'shown only',
@@ -36,8 +39,8 @@ export const APPROVAL_RECORD = defineRecord({
 /** `pending` until somebody decides. `executed`: approved, and it happened. `failed`: approved, and it could not happen. */
 export type ApprovalStatus = 'pending' | 'executed' | 'denied' | 'expired' | 'canceled' | 'failed'
 
-/** The assertion by which the owner approved, base64url as WebAuthn has it. */
-interface KeptAssertion {
+/** The assertion by which somebody approved, base64url as WebAuthn has it. */
+export interface KeptAssertion {
   credentialId: string
   clientDataJSON: string
   authenticatorData: string
@@ -61,6 +64,10 @@ export interface ApprovalRow extends Versioned {
   passkey_id: Id<'pky'> | null
   assertion: KeptAssertion | null
   decided_at: Date | null
+  /** All users whom the document names as approvers, by their ids in order; null if the owner alone is asked. */
+  approvers: string[] | null
+  /** Where there are approvers: who refused, or whose approval was the last. */
+  decided_by: string | null
   created_at: Date
   updated_at: Date
 }

@@ -17,15 +17,26 @@ const Rules = z
   .array(z.object({ rule: z.string().meta({ example: 'requireApproval[0]' }), message: z.string() }))
   .meta({ description: 'The rules of the policy that ask, and why.' })
 
+const Approvers = z
+  .array(
+    z.object({
+      users: z.array(z.string().meta({ example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1za' })),
+      threshold: z.int().meta({ example: 2 }),
+    }),
+  )
+  .meta({
+    description: 'Who has to approve. Of each entry, `threshold` of `users`. Usually the owner alone.',
+  })
+
 const Status = z.enum(['pending', 'executed', 'denied', 'expired', 'canceled', 'failed']).meta({
   description:
-    '`pending`: the owner has not decided. `executed`: approved, and the transaction happened. `failed`: approved, but the transaction could not happen any more. `canceled`: its session has ended. Only `pending` holds a part of caps and budgets.',
+    '`pending`: not decided. `executed`: approved, and the transaction happened. `failed`: approved, but the transaction could not happen any more. `canceled`: its session has ended. Only `pending` holds a part of caps and budgets.',
 })
 
 const approvalFields = {
   id: z.string().meta({ example: 'apr_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
   appId: z.string(),
-  userId: z.string().meta({ description: 'The owner, who alone can approve.' }),
+  userId: z.string().meta({ description: "The wallet's owner." }),
   walletId: z.string(),
   delegatedSessionId: z.string(),
   transactionId: z.string().meta({ example: 'tx_01jb2m7x9kq4t8v6w0r3s5y1zh' }),
@@ -34,10 +45,22 @@ const approvalFields = {
   rules: Rules,
   costs: Costs,
   recipients: Recipients,
-  reason: z.string().nullable().meta({ description: 'Why the owner refused.', example: null }),
-  passkeyId: z.string().nullable().meta({ description: 'The passkey that approved.', example: null }),
+  approvers: Approvers,
+  approvedBy: z.array(z.object({ userId: z.string(), approvedAt: Time })).meta({
+    description:
+      'Who has approved. Whether an approval still counts is decided when the last one comes: a user who is suspended or deleted, or has removed the passkey, does not count.',
+  }),
+  decidedBy: z.string().nullable().meta({
+    description: 'The user who refused, or whose approval was the last. Null if nobody decided.',
+    example: null,
+  }),
+  reason: z.string().nullable().meta({ description: 'Why it was refused.', example: null }),
+  passkeyId: z
+    .string()
+    .nullable()
+    .meta({ description: 'The passkey that approved, where the owner alone is asked.', example: null }),
   link: z.string().meta({
-    description: 'The page on which the owner decides. It holds no secret: the owner signs in there.',
+    description: 'The page on which the owner and other approvers decide. It holds no secret: they sign in there.',
     example: 'https://auth.example.com/approve?app=app_01jb2m7x9kq4t8v6w0r3s5y1zb&id=apr_01jb2m7x9kq4t8v6w0r3s5y1zh',
   }),
   expiresAt: Time,
@@ -50,7 +73,9 @@ export type Approval = z.infer<typeof Approval>
 
 const Document = z
   .object({
-    version: z.literal('halfkey/approval/v1'),
+    version: z.enum(['halfkey/approval/v1', 'halfkey/approval/v2']).meta({
+      description: '`halfkey/approval/v2` if it has `approvers`.',
+    }),
     tenantId: z.string(),
     appId: z.string(),
     userId: z.string(),
@@ -66,19 +91,20 @@ const Document = z
     costs: Costs,
     recipients: Recipients,
     rules: Rules,
+    approvers: Approvers.optional().meta({ description: 'Absent if the owner alone is asked.' }),
     expiresAt: Time,
     nonce: z.string().meta({ description: '32 random bytes, hex.' }),
   })
   .meta({
     id: 'ApprovalDocument',
-    description: 'What the owner approves. What is signed later does exactly this.',
+    description: 'What each approver signs. The transaction that is signed later does exactly this.',
   })
 
 const RequestOptions = z
   .object({
     challenge: z.string().meta({
       description:
-        'base64url: SHA-256 over `halfkey/approval/v1`, a zero byte and the document after RFC 8785. Compute it yourself instead of trusting this value.',
+        'base64url: SHA-256 over the `version` of the document, a zero byte and the document after RFC 8785. Compute it yourself instead of trusting this value.',
     }),
     timeout: z.int().meta({ description: 'Milliseconds.', example: 300_000 }),
     rpId: z.string(),
@@ -101,7 +127,7 @@ export const ApprovalDetails = z
     document: Document,
     publicKey: RequestOptions.nullable().meta({
       description:
-        'For the owner, while it is pending: the options for `navigator.credentials.get()`. Null if no passkey of the owner can approve.',
+        'For an approver, while it is pending: the options for `navigator.credentials.get()`. Null for a user who has approved already, or has no passkey that can approve.',
     }),
   })
   .meta({ id: 'ApprovalDetails' })
@@ -114,8 +140,12 @@ export const ListApprovals = z.strictObject({
     .enum(['pending', 'executed', 'denied', 'expired', 'canceled', 'failed'])
     .optional()
     .meta({ description: 'As it is stored: one that has just expired may still be `pending`.' }),
+  role: z.enum(['owner', 'approver']).optional().meta({
+    description:
+      'Which approvals of a user: those of their wallet, or those in which a policy names them as an approver. Default: owner.',
+  }),
   wallet_id: z.string().optional().meta({ description: 'Only approvals of this wallet.' }),
-  user_id: z.string().optional().meta({ description: 'Only approvals of this user.' }),
+  user_id: z.string().optional().meta({ description: 'Only approvals of this user, in the `role`.' }),
   delegated_session_id: z.string().optional().meta({ description: 'Only approvals of this delegated session.' }),
   app_id: z.string().optional().meta({ description: 'Only approvals of this app.' }),
 })

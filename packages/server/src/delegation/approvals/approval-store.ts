@@ -7,6 +7,7 @@ import type { Id } from '../../platform/ids.ts'
 import { readRecord, readRecords, readToEnd, resealed, sealed } from '../../platform/security/records/access.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { APPROVAL_RECORD, type ApprovalRow } from './approval-record.ts'
+import { ownerAlone, type Quorum, quorumKey } from './approvers/quorum.ts'
 
 const RECIPIENTS_MAX = 1_000
 
@@ -42,7 +43,9 @@ export async function findApprovalToEnd(tx: Db, tenantId: Id<'ten'>, id: Id<'apr
 export async function storeDecision(tx: Db, before: ApprovalRow): Promise<ApprovalRow> {
   const row = await resealed(tx, APPROVAL_RECORD, before)
   const stored = { ...row, assertion: json(row.assertion) }
-  await tx.run(update('approvals', stored, 'status reason passkey_id assertion decided_at updated_at version mac'))
+  await tx.run(
+    update('approvals', stored, 'status reason passkey_id assertion decided_at decided_by updated_at version mac'),
+  )
   tx.afterCommit(() => tx.records.committed(APPROVAL_RECORD, row as object as RecordRow))
   return row
 }
@@ -79,14 +82,17 @@ export async function askedOf(
   return { open, recent }
 }
 
-/** Which of these parties a wallet's owner has, by `now`, approved a payment to that happened. */
+/** Which of these parties a quorum has, by `now`, approved a payment of a wallet to that happened. */
 export async function approvedRecipients(
   db: Db,
-  { tenant_id: tenantId, wallet_id: walletId }: { tenant_id: Id<'ten'>; wallet_id: Id<'wal'> },
+  { tenant_id: tenantId, wallet_id: walletId, user_id: ownerId }: OfOwner,
+  quorum: Quorum,
   parties: readonly string[],
   now: Date,
 ): Promise<ReadonlySet<string>> {
   if (parties.length === 0) return new Set()
+  const key = quorumKey(quorum)
+  const isOwner = key === quorumKey(ownerAlone(ownerId))
   const rows = await readRecords<ApprovalRow>(
     db,
     APPROVAL_RECORD,
@@ -94,10 +100,18 @@ export async function approvedRecipients(
     select a.* from unnest(${parties.slice(0, RECIPIENTS_MAX)}::text[]) p(party) cross join lateral (
       select * from approvals
       where tenant_id = ${tenantId} and wallet_id = ${walletId} and status = 'executed' and recipients @> array[p.party]
-        and decided_at <= ${now}
+        and decided_at <= ${now} and case when approvers is null then ${isOwner} else exists (
+          select from jsonb_array_elements(document::jsonb -> 'approvers') asked where asked = ${key}::jsonb) end
       order by id desc limit 1) a`,
   )
   return new Set(rows.flatMap(({ recipients }) => recipients))
+}
+
+/** A wallet, and who owns it. */
+export interface OfOwner {
+  tenant_id: Id<'ten'>
+  wallet_id: Id<'wal'>
+  user_id: Id<'usr'>
 }
 
 /** Which approvals. Null and undefined match everything. */
@@ -110,12 +124,14 @@ export interface ApprovalFilter {
   status: string | null | undefined
 }
 
-/** A page of approvals, newest first. */
-export function listApprovals<T>(
+/** A page of approvals, newest first. `approver`: only those that name this user. */
+export function listApprovals(
   db: Db,
   filter: ApprovalFilter,
+  approver: string | null,
   query: PageQuery,
-  toItem: (row: ApprovalRow) => T,
-): Promise<Page<T>> {
-  return readRecordPage(db, APPROVAL_RECORD, sql`from approvals where ${matching({ ...filter })}`, query, toItem)
+): Promise<Page<ApprovalRow>> {
+  const named = approver === null ? sql`true` : sql`approvers @> array[${approver}::text]`
+  const found = sql`from approvals where ${matching({ ...filter })} and ${named}`
+  return readRecordPage(db, APPROVAL_RECORD, found, query, (row: ApprovalRow) => row)
 }

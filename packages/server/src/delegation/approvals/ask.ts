@@ -15,6 +15,7 @@ import * as sessions from '../store.ts'
 import { approvalEvent, linkOf } from './approval.ts'
 import { type ApprovalRow, approvalIdOf } from './approval-record.ts'
 import * as store from './approval-store.ts'
+import { quorumsOf, usersIn } from './approvers/quorum.ts'
 import { meaningOf, newDocument } from './document.ts'
 
 /** How often one session, and all sessions of a wallet, may ask within an hour, so that nobody is worn down by questions. */
@@ -47,14 +48,14 @@ async function requireMayAsk(tx: Db, deps: Deps, session: Acting, rule: string):
   if (same !== undefined)
     throw fail('approval_pending').about(
       'commands',
-      `The owner has not decided on ${same.id} yet, which this session asked for by the same rule.`,
+      `${same.id} is not decided yet, which this session asked for by the same rule.`,
       { rule, approvalId: same.id, link: linkOf(deps, { app_id: session.app_id, id: same.id }) },
     )
   if (recent >= ASKS_PER_HOUR_MAX)
     refuseMore(rule, 'session_hour', `This session has asked ${ASKS_PER_HOUR_MAX} times within an hour.`)
   const ofWallet = await store.askedOf(tx, session, { since: hourAgo, now })
   if (ofWallet.open >= OPEN_OF_WALLET_MAX)
-    refuseMore(rule, 'wallet_open', `${OPEN_OF_WALLET_MAX} requests of this wallet's sessions wait for the owner.`)
+    refuseMore(rule, 'wallet_open', `${OPEN_OF_WALLET_MAX} requests of this wallet's sessions wait for a decision.`)
   if (ofWallet.recent >= ASKS_OF_WALLET_PER_HOUR_MAX)
     refuseMore(
       rule,
@@ -64,7 +65,7 @@ async function requireMayAsk(tx: Db, deps: Deps, session: Acting, rule: string):
 }
 
 /**
- * Asks the owner instead of executing: reserves the transaction's part of the caps and budgets, and writes the request. Nothing
+ * Asks the owner, or the policy's approvers, instead of executing: reserves the transaction's part of the caps and budgets, and writes the request. Nothing
  * is signed. With the session locked, so that of several calls at once only one asks by a rule.
  * @throws approval_pending, approval_limit_reached
  */
@@ -92,7 +93,9 @@ export async function askOwner(
     }
     const taken = await insertReserved(tx, deps, session, waiting, tolls)
     if (taken === 'changed' || 'denied' in taken) return taken
-    const document = newDocument(waiting, meaningOf(waiting.commands_hash, prepared, payment), reasons, expiresAt)
+    const quorums = quorumsOf(reasons, session.user_id)
+    const meaning = meaningOf(waiting.commands_hash, prepared, payment)
+    const document = newDocument(waiting, meaning, { rules: reasons, quorums }, expiresAt)
     const row: ApprovalRow = {
       tenant_id: session.tenant_id,
       id: approvalIdOf(waiting.id),
@@ -109,6 +112,8 @@ export async function askOwner(
       passkey_id: null,
       assertion: null,
       decided_at: null,
+      approvers: quorums && usersIn(quorums),
+      decided_by: null,
       created_at: now,
       updated_at: now,
       version: 0,

@@ -6,18 +6,20 @@ import { sha256 } from '../../platform/security/crypto.ts'
 import type { TransactionRow } from '../../wallets/transactions/service.ts'
 import type { Payment } from '../policy/payment.ts'
 import type { ApprovalReason } from '../policy/require-approval.ts'
+import type { Quorum } from './approvers/quorum.ts'
 
-const VERSION = 'halfkey/approval/v1'
-/** Separates the digest from all others that a key signs. */
-const DIGEST_TAG = `${VERSION}\0`
+/** What the owner alone approves. */
+const FOR_OWNER = 'halfkey/approval/v1'
+/** What has `approvers`: a page that cannot show them does not know this version, and signs nothing. */
+const FOR_APPROVERS = 'halfkey/approval/v2'
 const NONCE_BYTES = 32
 
 /**
- * What an owner approves. Prepared bytes expire before people decide, so this stands for them: what is signed later must do
+ * What an owner or other users approve. All of them sign the same document. Prepared bytes expire before people decide, so this stands for them: what is signed later must do
  * exactly what is written here.
  */
 export interface ApprovalDocument {
-  version: typeof VERSION
+  version: typeof FOR_OWNER | typeof FOR_APPROVERS
   tenantId: string
   appId: string
   userId: string
@@ -36,6 +38,8 @@ export interface ApprovalDocument {
   recipients: string[]
   /** The rules that ask. */
   rules: Pick<ApprovalReason, 'rule' | 'message'>[]
+  /** Who has to approve: all of these quorums. Absent: the owner. */
+  approvers?: Quorum[]
   expiresAt: string
   /** 32 random bytes, hex. */
   nonce: string
@@ -70,11 +74,11 @@ export function meaningOf(
 export function newDocument(
   row: TransactionRow,
   meaning: ReturnType<typeof meaningOf>,
-  rules: readonly ApprovalReason[],
+  { rules, quorums }: { rules: readonly ApprovalReason[]; quorums: Quorum[] | null },
   expiresAt: Date,
 ): ApprovalDocument {
   return {
-    version: VERSION,
+    version: quorums === null ? FOR_OWNER : FOR_APPROVERS,
     tenantId: row.tenant_id,
     appId: row.app_id,
     userId: row.user_id,
@@ -85,6 +89,7 @@ export function newDocument(
     commandId: row.command_id,
     ...meaning,
     rules: rules.map(({ rule, message }) => ({ rule, message })),
+    ...(quorums === null ? {} : { approvers: quorums }),
     expiresAt: expiresAt.toISOString(),
     nonce: randomBytes(NONCE_BYTES).toString('hex'),
   }
@@ -96,7 +101,10 @@ export function isMeant(document: ApprovalDocument, meaning: ReturnType<typeof m
   return canonicalJson({ commandsHash, effectsHash, costs, recipients }) === canonicalJson(meaning)
 }
 
-/** The challenge of the owner's assertion: SHA-256 over a domain tag and the document after RFC 8785. */
+/**
+ * The challenge of each approver's assertion: SHA-256 over a domain tag, which separates it from all else that a key signs, and
+ * the document after RFC 8785.
+ */
 export function challengeOf(document: ApprovalDocument): Buffer {
-  return createHash('sha256').update(DIGEST_TAG).update(canonicalJson(document)).digest()
+  return createHash('sha256').update(`${document.version}\0`).update(canonicalJson(document)).digest()
 }

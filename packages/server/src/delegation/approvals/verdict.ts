@@ -5,9 +5,10 @@ import type { Known } from '../policy/judge.ts'
 import type { Payment } from '../policy/payment.ts'
 import type { CompiledPolicy } from '../policy/policy.ts'
 import type { LiveRow } from '../store.ts'
-import { approvedRecipients } from './approval-store.ts'
+import { approvedRecipients, type OfOwner } from './approval-store.ts'
+import { type Quorum, quorumKey, quorumOf } from './approvers/quorum.ts'
 
-/** Whether sessions of a wallet can ask its owner: the service signs for it, in the transaction of the approval. */
+/** Whether sessions of a wallet can ask for approval: the service signs for it, in the transaction of the approval. */
 export const canAsk = (
   deps: Pick<Deps, 'ledgers'>,
   { custody, ledger }: Pick<LiveRow, 'custody' | 'ledger'>,
@@ -15,17 +16,39 @@ export const canAsk = (
 
 const NOBODY: ReadonlySet<string> = new Set()
 
+/**
+ * Which parties those have approved a payment to whom the policy asks about new ones, as far as it asks.
+ * @returns whether a quorum, or the owner (null), has
+ */
+export async function approvedBefore(
+  db: Db,
+  wallet: OfOwner,
+  { approvals }: Pick<CompiledPolicy, 'approvals'>,
+  { recipients }: Payment,
+  now: Date,
+): Promise<Known['isApproved']> {
+  const approved = new Map<string, ReadonlySet<string>>()
+  const keyOf = (approvers: Quorum | null) => quorumKey(quorumOf(approvers, wallet.user_id))
+  for (const { above, approvers } of approvals) {
+    const key = keyOf(approvers)
+    if (above !== null || approved.has(key)) continue
+    approved.set(key, await approvedRecipients(db, wallet, quorumOf(approvers, wallet.user_id), recipients, now))
+  }
+  return (party, approvers) => approved.get(keyOf(approvers))?.has(party) ?? false
+}
+
 /** Which of the parties that a payment goes to are known, as far as the policy asks for that. */
 export async function knownRecipients(
   db: Db,
-  wallet: WithBook,
+  wallet: WithBook & OfOwner,
   policy: Pick<CompiledPolicy, 'approvals' | 'conditions'>,
-  { recipients }: Payment,
+  payment: Payment,
   now: Date,
 ): Promise<Known> {
-  const asksForStrangers = policy.approvals.some(({ above }) => above === null)
-  const approved = asksForStrangers ? await approvedRecipients(db, wallet, recipients, now) : NOBODY
   const asksForBook = policy.conditions.some(({ kind }) => kind === 'address_book')
-  const booked = asksForBook ? await bookedRecipients(db, wallet, recipients, now) : NOBODY
-  return { isApproved: (party) => approved.has(party), isInBook: (party) => booked.has(party) }
+  const booked = asksForBook ? await bookedRecipients(db, wallet, payment.recipients, now) : NOBODY
+  return {
+    isApproved: await approvedBefore(db, wallet, policy, payment, now),
+    isInBook: (party) => booked.has(party),
+  }
 }

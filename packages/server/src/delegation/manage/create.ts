@@ -7,6 +7,7 @@ import type { Call, UserCall } from '../../platform/http/route.ts'
 import { newId } from '../../platform/ids.ts'
 import { newDelegateToken } from '../../platform/security/api-key.ts'
 import { findWalletOf, listSession, lockWalletOf, requireOwnSession } from '../../wallets/wallets/service.ts'
+import { requireApprovers } from '../approvals/approvers/require.ts'
 import { canAsk } from '../approvals/verdict.ts'
 import { fail, SESSIONS_MAX } from '../errors.ts'
 import { checkPolicy } from '../policy/policy.ts'
@@ -23,7 +24,7 @@ export function requireValidPolicy(policy: CreateDelegatedSession['policy']): vo
   if (wrong.length > 0) throw fail('validation_failed', wrong)
 }
 
-/** Whether anything in a policy may ask the wallet's owner. */
+/** Whether anything in a policy may ask for approval. */
 const asksOwner = ({ requireApproval = [], conditions = [] }: CreateDelegatedSession['policy']): boolean =>
   requireApproval.length > 0 || conditions.some(({ otherwise }) => otherwise === 'require_approval')
 
@@ -49,7 +50,7 @@ async function add(tx: Db, deps: Deps, row: store.SessionRow, cause: Call): Prom
 
 /**
  * Creates a delegated session on the current user's wallet. `token` is shown only here.
- * @throws not_found (names `walletId`), wallet_not_found, mfa_required, user_session_required, wallet_frozen,
+ * @throws validation_failed, not_found (names `walletId`), wallet_not_found, mfa_required, user_session_required, wallet_frozen,
  * custody_not_delegable, session_limit_reached, approvals_unavailable
  */
 export async function createDelegatedSession(
@@ -82,6 +83,7 @@ export async function createDelegatedSession(
     jkt,
     mac: null,
     policy: input.policy,
+    approvers: await requireApprovers(deps, { tenantId: caller.tenantId, appId: wallet.app_id }, input.policy),
     version: 0,
     server_execute: input.serverExecute ?? (user.sessionId === null && !ownKey && jkt === null),
     max_uses: input.maxUses ?? null,

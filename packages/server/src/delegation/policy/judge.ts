@@ -1,3 +1,4 @@
+import type { Quorum } from '../approvals/approvers/quorum.ts'
 import type { Payment } from './payment.ts'
 import type { CompiledPolicy } from './policy.ts'
 import { type ApprovalReason, approvalReasons } from './require-approval.ts'
@@ -5,10 +6,10 @@ import { type ConditionDenial, judgeConditions } from './session-conditions.ts'
 import { type Charge, charge, type SpendDenial } from './spend.ts'
 import type { Spent } from './windows.ts'
 
-/** Whom a wallet's owner knows. */
+/** Whom those know who are asked. */
 export interface Known {
-  /** Whether the owner has approved a payment to a party that happened. */
-  isApproved: (party: string) => boolean
+  /** Whether so many of these users, or the owner (null), have approved a payment to a party that happened. */
+  isApproved: (party: string, approvers: Quorum | null) => boolean
   /** Whether the wallet's address book has a party, whose time to count has come. */
   isInBook: (party: string) => boolean
 }
@@ -20,7 +21,7 @@ export interface State extends Known {
   now: Date
 }
 
-/** What a policy wants the owner to approve. */
+/** What a policy wants the owner, or others, to approve. */
 export interface Required {
   payment: Payment
   /** At least one, in the policy's order, conditions first. */
@@ -33,7 +34,7 @@ export interface Required {
 export type PaymentDenial = ConditionDenial | SpendDenial
 
 /**
- * What a policy says of a payment whose acts it allows: what to count, and what the owner has to approve; or why it denies.
+ * What a policy says of a payment whose acts it allows: what to count, and what has to be approved; or why it denies.
  * Everything that decides on payments asks here: execution, approval, dry run and simulation. Changes nothing.
  */
 export function judgePayment(

@@ -12,6 +12,7 @@ const SYMBOL_CHARS_MAX = 64
 const APPROVAL_RULES_MAX = 20
 const APPROVAL_SECONDS_MIN = 60
 const APPROVAL_SECONDS_MAX = 7 * 86_400
+const APPROVERS_MAX = 10
 const SESSION_CONDITIONS_MAX = 10
 const ZONE_CHARS_MAX = 64
 const EXECUTIONS_MAX = 1_000_000
@@ -144,6 +145,34 @@ const Spend = z
   .meta({ id: 'PolicySpend' })
 export type Spend = z.infer<typeof Spend>
 
+const Approvers = z
+  .strictObject({
+    users: z
+      .array(
+        z
+          .string()
+          .regex(/^usr_[0-9a-hjkmnp-tv-z]{26}$/)
+          .meta({ ...expected("a user's id"), example: 'usr_01jb2m7x9kq4t8v6w0r3s5y1za' }),
+      )
+      .min(1)
+      .max(APPROVERS_MAX)
+      .meta({
+        uniqueItems: true,
+        ...expected(`a list of 1 to ${APPROVERS_MAX} users, each once`),
+        description: "Active users of the wallet's app, no guests. The owner approves only if they are among them.",
+      }),
+    threshold: z.int().min(1).max(APPROVERS_MAX).meta({
+      description: 'How many of `users` have to approve, each with their own passkey.',
+      example: 2,
+    }),
+  })
+  .meta({
+    id: 'PolicyApprovers',
+    description:
+      "Who is asked instead of the wallet's owner. Each of them can refuse the transaction alone, and so can the owner.",
+  })
+export type Approvers = z.infer<typeof Approvers>
+
 const ApprovalRule = z
   .strictObject({
     asset: Asset.optional(),
@@ -161,8 +190,10 @@ const ApprovalRule = z
       .optional()
       .meta({
         ...expected('true, or absent'),
-        description: 'Instead of `above`: asks if a party is paid for whom the owner has approved no payment yet.',
+        description:
+          'Instead of `above`: asks if a party is paid to whom those who are asked have approved no payment yet.',
       }),
+    approvers: Approvers.optional(),
     expiresInSeconds: z.int().min(APPROVAL_SECONDS_MIN).max(APPROVAL_SECONDS_MAX).optional().meta({
       description:
         'How long the owner has: from one minute to seven days, and never longer than the session. Default: 86400, one day.',
@@ -243,8 +274,9 @@ const SessionCondition = z
       }),
     otherwise: z.enum(['deny', 'require_approval']).optional().meta({
       description:
-        "What happens to a transaction that does not meet the condition: it is denied, or the wallet's owner is asked. Default: deny.",
+        "What happens to a transaction that does not meet the condition: it is denied, or the wallet's owner is asked, or `approvers`. Default: deny.",
     }),
+    approvers: Approvers.optional(),
     expiresInSeconds: z.int().min(APPROVAL_SECONDS_MIN).max(APPROVAL_SECONDS_MAX).optional().meta({
       description: 'For `require_approval`: how long the owner has. Default: 86400, one day.',
       example: 86_400,
@@ -281,7 +313,7 @@ export const Policy = z
       .meta({
         ...expected(`a list of at most ${APPROVAL_RULES_MAX} rules`),
         description:
-          "What the wallet's owner has to approve, although `allow` and `spend` cover it. For `embedded` wallets.",
+          "What the wallet's owner, or `approvers`, have to approve, although `allow` and `spend` cover it. For `embedded` wallets.",
       }),
     conditions: z
       .array(SessionCondition)

@@ -1,5 +1,6 @@
 import type { ErrorDetail } from '../../platform/http/errors.ts'
 import { formatAmount, parseAmount } from '../../platform/ports/amount.ts'
+import { checkApprovers, compileApprovers, type Quorum } from '../approvals/approvers/quorum.ts'
 import { type CompiledHours, clockWords, compileHours, hoursWords, isWithin, isZone } from './hours.ts'
 import type { Payment } from './payment.ts'
 import type { SessionCondition } from './policy-schema.ts'
@@ -29,7 +30,9 @@ type What = { kind: 'hours'; hours: CompiledHours } | CompiledRate | { kind: 'ad
 export type CompiledSessionCondition = What & {
   name: ConditionName
   otherwise: 'deny' | 'require_approval'
-  /** How long the owner has. */
+  /** Who is asked; null for the owner. */
+  approvers: Quorum | null
+  /** How long they have. */
   lifetimeMs: number
 }
 
@@ -57,7 +60,7 @@ export interface Moment {
   isInBook: (party: string) => boolean
 }
 
-/** What conditions say: what to count, and which of them ask for the owner; or which denies. */
+/** What conditions say: what to count, and which of them ask; or which denies. */
 export type ConditionVerdict = { denied: ConditionDenial } | { charges: Charge[]; reasons: ApprovalReason[] }
 
 function rateProblems(rate: NonNullable<SessionCondition['rate']>, field: string): ErrorDetail[] {
@@ -74,22 +77,23 @@ function rateProblems(rate: NonNullable<SessionCondition['rate']>, field: string
 }
 
 function problemsOf(condition: SessionCondition, field: string): ErrorDetail[] {
-  const { hours, rate, otherwise, expiresInSeconds } = condition
+  const { hours, rate, otherwise } = condition
   const wrong = (name: string, message: string): ErrorDetail[] => [
     { field: `${field}${name}`, code: 'invalid', message },
   ]
   const given = (['hours', 'rate', 'recipients'] as const).filter((name) => condition[name] !== undefined)
   if (given.length !== 1) return wrong('', 'Must have exactly one of "hours", "rate" and "recipients".')
-  const late =
-    expiresInSeconds === undefined || otherwise === 'require_approval'
-      ? []
-      : wrong('.expiresInSeconds', 'Must be absent unless "otherwise" is "require_approval".')
-  if (rate !== undefined) return [...rateProblems(rate, `${field}.rate`), ...late]
-  if (hours === undefined) return late
+  const unasked = (['approvers', 'expiresInSeconds'] as const).filter((name) => condition[name] !== undefined)
+  const asking =
+    otherwise === 'require_approval'
+      ? checkApprovers(condition.approvers, field)
+      : unasked.flatMap((name) => wrong(`.${name}`, 'Must be absent unless "otherwise" is "require_approval".'))
+  if (rate !== undefined) return [...rateProblems(rate, `${field}.rate`), ...asking]
+  if (hours === undefined) return asking
   const zone = isZone(hours.timeZone) ? [] : wrong('.hours.timeZone', 'This time zone is not known.')
   const empty =
     hours.from === hours.to ? wrong('.hours.to', 'Must differ from "from". For whole days: 00:00 to 24:00.') : []
-  return [...zone, ...empty, ...late]
+  return [...zone, ...empty, ...asking]
 }
 
 /** Checks what the schema of conditions cannot express. */
@@ -114,6 +118,7 @@ export const compileSessionCondition = (condition: SessionCondition, index: numb
   ...whatOf(condition),
   name: `conditions[${index}]`,
   otherwise: condition.otherwise ?? 'deny',
+  approvers: compileApprovers(condition.approvers),
   lifetimeMs: lifetimeMsOf(condition.expiresInSeconds),
 })
 
@@ -162,7 +167,7 @@ function lookAt(condition: CompiledSessionCondition, payment: Payment, moment: M
   return { charge: null, miss: { message, recipient: stranger } }
 }
 
-/** What the conditions say of a payment. The first that denies wins; then all that ask for the owner ask. */
+/** What the conditions say of a payment. The first that denies wins; then all that ask, ask. */
 export function judgeConditions(
   conditions: readonly CompiledSessionCondition[],
   payment: Payment,
@@ -171,12 +176,12 @@ export function judgeConditions(
   const charges: Charge[] = []
   const reasons: ApprovalReason[] = []
   for (const condition of conditions) {
-    const { name: rule, otherwise, lifetimeMs } = condition
+    const { name: rule, otherwise, approvers, lifetimeMs } = condition
     const { charge, miss } = lookAt(condition, payment, moment)
     if (charge !== null) charges.push(charge)
     if (miss === null) continue
     if (otherwise === 'deny') return { denied: { code: 'policy_denied', rule, ...miss } }
-    reasons.push({ rule, message: miss.message, lifetimeMs })
+    reasons.push({ rule, message: miss.message, approvers, lifetimeMs })
   }
   return { charges, reasons }
 }

@@ -18,7 +18,7 @@ export const rehearsalRoutes: Route[] = [
       errors: ['session_missing'],
       extension: true,
     },
-    async (deps, { caller, user, body }) => rehearse(deps, { caller, user }, body),
+    (deps, { caller, user, body }) => rehearse(deps, { caller, user }, body),
   ),
   route(
     'POST /policies/simulate',

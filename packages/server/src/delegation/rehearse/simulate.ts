@@ -6,13 +6,15 @@ import type { Command, Effect, Ledger } from '../../platform/ports/ledger.ts'
 import { findPast, lastCompleted, type PastTransaction } from '../../wallets/transactions/service.ts'
 import { findWalletRow, type WalletRow } from '../../wallets/wallets/service.ts'
 import { bookedOf } from '../address-book/known.ts'
-import { approvedRecipients } from '../approvals/approval-store.ts'
+import { type Quorum, quorumKey, quorumOf } from '../approvals/approvers/quorum.ts'
+import { requireApprovers } from '../approvals/approvers/require.ts'
+import { approvedBefore } from '../approvals/verdict.ts'
 import { fail } from '../errors.ts'
 import { evaluateActs } from '../execute/evaluate.ts'
 import { ledgerOf } from '../execute/execution.ts'
 import { requireValidPolicy } from '../manage/create.ts'
 import type { Budget } from '../policy/conditions.ts'
-import { judgePayment } from '../policy/judge.ts'
+import { judgePayment, type Known } from '../policy/judge.ts'
 import { type Payment, paymentOf } from '../policy/payment.ts'
 import { type CompiledPolicy, compile, type Decision, decideCommands } from '../policy/policy.ts'
 import { addCharges } from '../policy/spend.ts'
@@ -33,7 +35,7 @@ interface Rehearsal {
   ledger: Ledger & Required<Pick<Ledger, 'flowsOf'>>
   /** The parties of the address book of now. */
   book: ReadonlySet<string>
-  /** Whom the owner would have been asked about by now. */
+  /** Who would have been asked about which party by now: see `askedKey`. */
   approved: Set<string>
   spent: Spent
 }
@@ -73,11 +75,15 @@ const refused = ({ code, rule, message }: Omit<Verdict, 'verdict'>): Verdict => 
   message,
 })
 
-/** Whom the owner had approved a payment to, or would have been asked about. */
-async function approvedOf({ deps, policy, wallet, approved }: Rehearsal, { recipients }: Payment, at: Date) {
-  if (policy.approvals.every(({ above }) => above !== null)) return approved
-  const of = { tenant_id: wallet.tenant_id, wallet_id: wallet.id }
-  return new Set([...approved, ...(await approvedRecipients(deps.db, of, recipients, at))])
+const askedKey = ({ user_id }: WalletRow, approvers: Quorum | null, party: string) =>
+  `${quorumKey(quorumOf(approvers, user_id))} ${party}`
+
+/** Whom those who are asked had approved a payment to, or would have been asked about. */
+async function approvedOf({ deps, policy, wallet, approved }: Rehearsal, payment: Payment, at: Date) {
+  const isApproved = await approvedBefore(deps.db, { ...wallet, wallet_id: wallet.id }, policy, payment, at)
+  const either: Known['isApproved'] = (party, approvers) =>
+    approved.has(askedKey(wallet, approvers, party)) || isApproved(party, approvers)
+  return either
 }
 
 /** What the policy says of a transaction. Counts it, if it would have happened. */
@@ -94,14 +100,16 @@ async function verdictOn(
   const denial = await evaluateActs(deps.db, ledger, policy, { tenant_id, party_id, commands }, acts)
   if (denial !== null) return refused(denial)
   const payment = paymentOf({ flows: ledger.flowsOf(effects) ?? [] }, party_id)
-  const approved = await approvedOf(rehearsal, payment, at)
-  const state = { isApproved: (one: string) => approved.has(one), isInBook: (one: string) => book.has(one) }
+  const isApproved = await approvedOf(rehearsal, payment, at)
+  const state = { isApproved, isInBook: (one: string) => book.has(one) }
   const judged = judgePayment(policy, payment, { ...state, spent: rehearsal.spent, now: at })
   if ('denied' in judged) return refused(judged.denied)
   rehearsal.spent = addCharges(rehearsal.spent, judged.charges)
   if (judged.required === null) return { verdict: 'allowed', code: null, rule, message }
-  for (const party of payment.recipients) rehearsal.approved.add(party)
-  const [reason] = judged.required.reasons
+  const { reasons } = judged.required
+  for (const { approvers } of reasons)
+    for (const party of payment.recipients) rehearsal.approved.add(askedKey(wallet, approvers, party))
+  const [reason] = reasons
   return { verdict: 'asked', code: 'approval_required', rule: reason.rule, message: reason.message }
 }
 
@@ -144,6 +152,7 @@ export async function simulate(
   requireAsker(asker)
   requireValidPolicy(policy)
   const wallet = await walletFor(deps, asker, walletId)
+  await requireApprovers(deps, { tenantId: wallet.tenant_id, appId: wallet.app_id }, policy)
   const work = { comparisons: COMPARISONS_MAX }
   const rehearsal = await rehearsalOf(deps, wallet, policy, work)
   const ids = await lastCompleted(deps.db, { tenantId: wallet.tenant_id, walletId: wallet.id }, last)

@@ -1,5 +1,6 @@
 import type { Deps } from '../../platform/deps.ts'
 import type { Caller, CurrentUser } from '../../platform/http/route.ts'
+import { requireApprovers } from '../approvals/approvers/require.ts'
 import { fail } from '../errors.ts'
 import { requireValidPolicy } from '../manage/create.ts'
 import { normalized } from './normalize.ts'
@@ -19,13 +20,15 @@ export function requireAsker({ caller, user }: Asker): void {
 }
 
 /** What a policy says, in full and in words, and what in it is hardly meant. @throws validation_failed, session_missing */
-export function rehearse(
-  deps: Pick<Deps, 'now'>,
+export async function rehearse(
+  deps: Pick<Deps, 'now' | 'db'>,
   asker: Asker,
   { policy, expiresInSeconds }: RehearsePolicy,
-): RehearsedPolicy {
+): Promise<RehearsedPolicy> {
   requireAsker(asker)
   requireValidPolicy(policy)
+  const appId = asker.user?.appId ?? asker.caller.appId
+  await requireApprovers(deps, { tenantId: asker.caller.tenantId, appId }, policy)
   return {
     policy: normalized(policy),
     words: wordsOf(policy),

@@ -1,5 +1,14 @@
+import { compileApprovers, quorumWords } from '../approvals/approvers/quorum.ts'
 import { compileHours, hoursWords } from '../policy/hours.ts'
-import type { ApprovalRule, Condition, Policy, Rule, SessionCondition, Spend } from '../policy/policy-schema.ts'
+import type {
+  ApprovalRule,
+  Approvers,
+  Condition,
+  Policy,
+  Rule,
+  SessionCondition,
+  Spend,
+} from '../policy/policy-schema.ts'
 import type { RehearsedPolicy } from './rehearsal-schema.ts'
 
 const WINDOWS = { lifetime: 'in the whole session', rolling_24h: 'within 24 hours', day_utc: 'per day (UTC)' } as const
@@ -43,13 +52,18 @@ const spendWords = ({ asset, amount, window, unlimited }: Spend): string =>
     ? `Can spend any amount of ${assetWords(asset)}.`
     : `Can spend at most ${amount} ${assetWords(asset)} ${WINDOWS[window ?? 'lifetime']}.`
 
-const approvalWords = ({ asset, above }: ApprovalRule): string =>
-  above === undefined
-    ? 'Asks the owner before a party is paid for whom the owner has approved no payment yet.'
-    : `Asks the owner before one transaction spends more than ${above} ${assetWords(asset)}.`
+const whoWords = (approvers: Approvers | undefined): string =>
+  approvers === undefined
+    ? 'the owner'
+    : `${quorumWords(compileApprovers(approvers))} (${approvers.users.map(quoted).join(', ')})`
 
-function conditionWords({ hours, rate, otherwise }: SessionCondition): string {
-  const end = otherwise === 'require_approval' ? 'otherwise asks the owner' : 'never otherwise'
+const approvalWords = ({ asset, above, approvers }: ApprovalRule): string =>
+  above === undefined
+    ? `Asks ${whoWords(approvers)} before a party is paid for whom ${approvers === undefined ? 'the owner has' : 'they have'} approved no payment yet.`
+    : `Asks ${whoWords(approvers)} before one transaction spends more than ${above} ${assetWords(asset)}.`
+
+function conditionWords({ hours, rate, otherwise, approvers }: SessionCondition): string {
+  const end = otherwise === 'require_approval' ? `otherwise asks ${whoWords(approvers)}` : 'never otherwise'
   if (hours !== undefined) return `Acts ${hoursWords(compileHours(hours))}; ${end}.`
   if (rate === undefined) return `Pays parties in the wallet's address book; ${end}.`
   const { executions, amount, asset, withinSeconds } = rate

@@ -90,26 +90,52 @@ export async function removePasskey(deps: Deps, call: UserCall, id: string): Pro
   })
 }
 
-/** An owner who approves something, and the challenge that stands for it. */
+/** A user who approves something, and the challenge that stands for it. */
 export interface Approver {
   tenantId: Id<'ten'>
   appId: Id<'app'>
   userId: Id<'usr'>
 }
 
+const mayApprove = ({ approves_at }: store.PasskeyRow, now: Date) => approves_at !== null && approves_at <= now
+
+/**
+ * Of users who approved something earlier, each with a passkey, those whose approval still counts: the user is active, still has
+ * that passkey, and it may approve now. They and `who`, who approves now, stay as they are until the transaction ends. Call it
+ * before a passkey is locked. @throws user_suspended if `who` is not active
+ */
+export async function stillApproving(
+  tx: Db,
+  deps: Pick<Deps, 'now'>,
+  tenantId: Id<'ten'>,
+  earlier: ReadonlyMap<Id<'usr'>, Id<'pky'>>,
+  who: Id<'usr'>,
+): Promise<Set<Id<'usr'>>> {
+  const now = deps.now()
+  const active = await store.lockActive(tx, now, tenantId, [...earlier.keys(), who])
+  if (!active.has(who)) throw fail('user_suspended')
+  const still = new Set<Id<'usr'>>()
+  for (const [userId, passkeyId] of earlier) {
+    if (!active.has(userId)) continue
+    const passkeys = await store.passkeysOf(tx, tenantId, userId)
+    if (passkeys.some((row) => row.id === passkeyId && mayApprove(row, now))) still.add(userId)
+  }
+  return still
+}
+
 /** A passkey of a user as the options of an approval name it. */
-export type ApprovingPasskey = ReturnType<typeof store.toDescriptor> & { rpId: string }
+export type ApprovingPasskey = ReturnType<typeof store.toDescriptor> & { passkeyId: Id<'pky'>; rpId: string }
 
 /** The passkeys with which a user may approve something now. */
 export async function approvingPasskeys(
   db: Db,
-  { tenantId, userId }: Approver,
+  { tenantId, userId }: Pick<Approver, 'tenantId' | 'userId'>,
   now: Date,
 ): Promise<ApprovingPasskey[]> {
   const rows = await store.passkeysOf(db, tenantId, userId)
   return rows
-    .filter(({ approves_at }) => approves_at !== null && approves_at <= now)
-    .map((row) => ({ ...store.toDescriptor(row), rpId: row.rp_id }))
+    .filter((row) => mayApprove(row, now))
+    .map((row) => ({ ...store.toDescriptor(row), passkeyId: row.id, rpId: row.rp_id }))
 }
 
 /** An assertion that approved something, as it is kept. */

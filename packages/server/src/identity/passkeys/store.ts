@@ -5,6 +5,7 @@ import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { challengeOnce } from '../../platform/security/challenges.ts'
 import { domainOrigins } from '../../platform/security/domain-origins.ts'
+import { guestOver } from '../../platform/security/guest-over.ts'
 import {
   readJoined,
   readRecord,
@@ -145,6 +146,27 @@ export async function credentialIdsOf(db: Db, tenantId: Id<'ten'>, userId: Id<'u
     sql`select * from passkeys where tenant_id = ${tenantId} and user_id = ${userId}`,
   )
   return rows.map(({ credential_id }) => credential_id)
+}
+
+/**
+ * Those of these users who are active, with their rows locked against changes until the transaction ends. In the order of
+ * their ids, so that transactions which lock several do not wait for each other in a circle.
+ */
+export async function lockActive(
+  tx: Db,
+  now: Date,
+  tenantId: Id<'ten'>,
+  userIds: readonly Id<'usr'>[],
+): Promise<ReadonlySet<Id<'usr'>>> {
+  const rows = await readRecords<UserRow & { over: boolean }>(
+    tx,
+    USER_RECORD,
+    sql`
+    select u.*, ${guestOver(now)} as over from users u
+    left join guests g on g.tenant_id = u.tenant_id and g.user_id = u.id
+    where u.tenant_id = ${tenantId} and u.id = any(${userIds}::text[]) order by u.id for share of u`,
+  )
+  return new Set(rows.filter(({ status, over }) => status === 'active' && !over).map(({ id }) => id))
 }
 
 /** All passkeys of a user, in the order of their ids, each one that the user's record lists. @throws record_tampered */

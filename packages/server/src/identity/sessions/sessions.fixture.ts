@@ -24,6 +24,8 @@ export interface Who {
   name?: string
   /** Where the service listens, if not where the tenant was made. */
   url?: string
+  /** Signs in by email instead, which is a weak way if the user has a passkey. */
+  byEmail?: boolean
 }
 
 const keys = new WeakMap<Tenant, Map<string, Promise<string>>>()
@@ -65,7 +67,7 @@ export async function newApp(tenant: Tenant, settings: object = {}): Promise<str
 export async function signInAs(
   service: Pick<Service, 'deps' | 'url'>,
   tenant: Tenant,
-  { userId, appId = tenant.appId, url = service.url, ...user }: Who = {},
+  { userId, appId = tenant.appId, url = service.url, byEmail = false, ...user }: Who = {},
 ): Promise<Person> {
   let id = userId
   if (id === undefined) {
@@ -77,8 +79,9 @@ export async function signInAs(
     tenantId: tenant.tenantId as Id<'ten'>,
     appId: appId as Id<'app'>,
     userId: id as Id<'usr'>,
-    amr: ['hwk', 'user'],
-    method: 'passkey',
+    ...(byEmail
+      ? { amr: ['email'], method: 'email', vouched: { mfaAt: null } }
+      : { amr: ['hwk', 'user'], method: 'passkey' }),
     caller: { keyId: 'key_test' } as never,
     origin: { requestId: 'test', address: '203.0.113.7', userAgent: 'test', webOrigin: null, actor: null },
   })

@@ -21,6 +21,7 @@ export { type Email, parseEmail } from './email.ts'
 export { deleteUser } from './erasure.ts'
 export { confirmEmail, releaseEmail } from './own-email.ts'
 export {
+  activeUsers,
   findAnyUser,
   type LockedUser,
   listCredential,

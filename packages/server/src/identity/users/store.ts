@@ -5,7 +5,14 @@ import { countImported } from '../../platform/events/counters.ts'
 import { eventsWritesIf, eventWrites, type StoredEvent } from '../../platform/events/events.ts'
 import type { Id } from '../../platform/ids.ts'
 import { guestOver } from '../../platform/security/guest-over.ts'
-import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../platform/security/records/access.ts'
+import {
+  readRecord,
+  readRecords,
+  readToEnd,
+  resealed,
+  sealed,
+  type Versioned,
+} from '../../platform/security/records/access.ts'
 import { type IdList, listWith, listWithout } from '../../platform/security/records/id-list.ts'
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import { USER_RECORD } from '../../platform/security/records/user-record.ts'
@@ -141,6 +148,21 @@ const selectAny = (tenantId: Id<'ten'>, id: Id<'usr'>) =>
 /** The user or guest. */
 export function findAnyUser(db: Db, tenantId: Id<'ten'>, id: Id<'usr'>): Promise<UserRow | undefined> {
   return readRecord<UserRow>(db, USER_RECORD, selectAny(tenantId, id))
+}
+
+/** Which of these ids are active users of a scope, no guests, and their apps. */
+export async function activeUsers(
+  db: Db,
+  scope: AppScope,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Id<'app'>>> {
+  if (ids.length === 0) return new Map()
+  const rows = await readRecords<UserRow>(
+    db,
+    USER_RECORD,
+    sql`select * from users where ${inScope(scope)} and id = any(${ids}::text[]) and status = 'active' and not guest`,
+  )
+  return new Map(rows.map(({ id, app_id }) => [id, app_id]))
 }
 
 /** The same, locked until the transaction ends. It may have been changed by somebody else: see `readToEnd`. */

@@ -44,6 +44,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   delegated_sessions: 'copied',
   agent_tokens: { leftOut: 'opens the old installation only: users connect their agents again' },
   approvals: 'copied',
+  approval_assertions: 'copied',
   analytics_active_users: 'copied',
   analytics_daily: 'copied',
   api_keys: 'copied',
@@ -143,6 +144,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   key_shares: { mac: null, version: null },
   delegated_sessions: { mac: null },
   approvals: { mac: null, version: null },
+  approval_assertions: { mac: null },
   // The spending that it names a version of begins with its first version there.
   transactions: { mac: null, version: null, spending_version: null },
   ledger_templates: { mac: null },

@@ -141,6 +141,8 @@ const GIVEN: Record<string, string> = {
   'app_providers.app_id': '(select min(id) from apps where tenant_id = $1)',
   // What another key seals opens for nobody.
   'app_providers.client_secret_sealed': 'null',
+  'approval_assertions.approval_id': '(select min(id) from approvals where tenant_id = $1)',
+  'approval_assertions.user_id': '(select min(id) from users where tenant_id = $1)',
   'approvals.delegated_session_id': '(select min(id) from delegated_sessions where tenant_id = $1)',
   'app_logos.app_id': '(select min(id) from apps where tenant_id = $1)',
   'counter_increments.metric': "'api_requests'",

@@ -5,6 +5,7 @@ export interface EventKind {
 }
 
 const user = 'usr_01jb2m7x9kq4t8v6w0r3s5y1za'
+const approver = 'usr_01jb2m7x9kq4t8v6w0r3s5y1zx'
 const app = 'app_01jb2m7x9kq4t8v6w0r3s5y1zb'
 const wallet = 'wal_01jb2m7x9kq4t8v6w0r3s5y1zc'
 const guest = 'gst_01jb2m7x9kq4t8v6w0r3s5y1zd'
@@ -57,6 +58,7 @@ const approvalData = {
   rule: 'requireApproval[0]',
   costs: [{ asset, amount: '7' }],
   recipients: [party],
+  approvers: [{ users: [user, approver], threshold: 2 }],
   expiresAt: at,
 }
 
@@ -190,23 +192,28 @@ export const EVENT_CATALOGUE = {
     },
   },
   'approval.requested': {
-    description: "A delegated session asks its wallet's owner to approve a transaction.",
+    description:
+      "A delegated session asks its wallet's owner, or the approvers of its policy, to approve a transaction.",
     data: { ...approvalData, link: `https://auth.example.com/approve?app=${app}&id=${approval}` },
   },
+  'approval.approved': {
+    description: 'One of several approvers approved a transaction.',
+    data: { ...approvalData, approverId: user, passkeyId: passkey, approvedBy: [user] },
+  },
   'approval.granted': {
-    description: "A wallet's owner approved a transaction, and it was executed.",
-    data: { ...approvalData, passkeyId: passkey },
+    description: 'A transaction was approved by all who were asked, and was executed.',
+    data: { ...approvalData, passkeyId: null, approvedBy: [user, approver] },
   },
   'approval.denied': {
-    description: "A wallet's owner refused a transaction.",
-    data: { ...approvalData, reason: 'I did not order this.' },
+    description: "A wallet's owner or another approver refused a transaction.",
+    data: { ...approvalData, reason: 'I did not order this.', deniedBy: approver },
   },
   'approval.expired': {
-    description: "A wallet's owner did not decide in time.",
+    description: 'A transaction was not approved in time.',
     data: approvalData,
   },
   'approval.canceled': {
-    description: 'A delegated session ended before the owner decided on what it had asked for.',
+    description: 'A delegated session ended before it was decided what it had asked for.',
     data: approvalData,
   },
   'recipient.added': {

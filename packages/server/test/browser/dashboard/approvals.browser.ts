@@ -25,7 +25,7 @@ test('open approvals are counted in the menu, and the list says what is asked, b
   await row.getByRole('link', { name: 'Ada Lovelace' }).waitFor()
   await row.getByText(HOSTILE).waitFor()
   await row.getByText('pending').waitFor()
-  await row.getByRole('button', { name: "Copy the owner's link" }).waitFor()
+  await row.getByRole('button', { name: 'Copy the link to decide' }).waitFor()
   expect(await row.getByRole('button', { name: /approve|deny/i }).count()).toBe(0)
   await look('approvals')
   await go(`/approvals?status=denied`)
@@ -41,6 +41,16 @@ test('open approvals are counted in the menu, and the list says what is asked, b
   await go('/approvals')
   await page.getByText('Nothing is waiting').waitFor()
   await look('approvals-empty')
+  // Where a policy names approvers, the list says who they are and who has approved.
+  const approvers = { users: [ada.userId, await tenant.userId()], threshold: 2 }
+  const several = transfers(ada, '1000', { requireApproval: [{ newRecipient: true, approvers }] })
+  const other = await newSession(stage.service, tenant, ada, { policy: several })
+  expect((await other.execute({ commands: [transfer(contractId, '8')] })).body.data.status).toBe('approval_required')
+  await go('/approvals?status=all')
+  const named = table.getByRole('row').filter({ hasText: '8 USDX' })
+  await named.getByText('0 of 2 approved').waitFor()
+  expect(await named.getByRole('link', { name: 'Ada Lovelace' }).count()).toBe(2)
+  await look('approvals-several')
 })
 
 test('conditions and questions are written in the form, and said in words', async () => {

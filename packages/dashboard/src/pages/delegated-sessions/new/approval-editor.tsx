@@ -3,6 +3,7 @@ import { Plus } from 'lucide-react'
 import { Button } from '../../../components/controls/button.tsx'
 import { ErrorText, TextField } from '../../../components/controls/field.tsx'
 import { SelectField } from '../../../components/controls/select-field.tsx'
+import { capital, whoWords } from '../policy/policy-words.ts'
 import { AssetFields } from './asset-fields.tsx'
 import { useProblems } from './field-problems.ts'
 import { replaced, without } from './lists.ts'
@@ -17,6 +18,9 @@ const KINDS: { value: Kind; label: string }[] = [
 
 const ruleOf = (kind: Kind, issuer: string): PolicyApprovalRule =>
   kind === 'new' ? { newRecipient: true } : { asset: { issuer, symbol: 'USDX' }, above: '' }
+
+/** Whom a rule asks stays as the policy's JSON says, whatever the form changes. */
+const askedBy = ({ approvers }: PolicyApprovalRule) => (approvers === undefined ? {} : { approvers })
 
 function ApprovalRuleEditor({
   rule,
@@ -41,7 +45,7 @@ function ApprovalRuleEditor({
           label={`Kind of ${name}`}
           value={rule.newRecipient === true ? 'new' : 'above'}
           options={KINDS}
-          onChange={(kind) => onChange(ruleOf(kind, issuer))}
+          onChange={(kind) => onChange({ ...ruleOf(kind, issuer), ...askedBy(rule) })}
         />
         {rule.newRecipient === true ? null : (
           <TextField
@@ -58,6 +62,11 @@ function ApprovalRuleEditor({
       </div>
       {rule.asset === undefined ? null : (
         <AssetFields asset={rule.asset} at={`${at}.asset`} onChange={(asset) => onChange({ ...rule, asset })} />
+      )}
+      {rule.approvers === undefined ? null : (
+        <p className="text-sm text-soft">
+          {capital(whoWords(rule.approvers))} are asked. To change them, edit the JSON.
+        </p>
       )}
       <ErrorText>{problems[at] ?? problems[`${at}.expiresInSeconds`]}</ErrorText>
     </PartFrame>

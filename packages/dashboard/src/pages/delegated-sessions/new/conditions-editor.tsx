@@ -5,7 +5,7 @@ import { Checkboxes } from '../../../components/controls/checkboxes.tsx'
 import { ErrorText, TextField } from '../../../components/controls/field.tsx'
 import { SelectField } from '../../../components/controls/select-field.tsx'
 import { SuggestField } from '../../../components/controls/suggest-field.tsx'
-import { DAYS } from '../policy/policy-words.ts'
+import { capital, DAYS, whoWords } from '../policy/policy-words.ts'
 import { AssetFields } from './asset-fields.tsx'
 import { numberOr } from './draft.ts'
 import { useProblem, useProblems } from './field-problems.ts'
@@ -147,6 +147,8 @@ function ConditionEditor({ condition, index, issuer, onChange, onRemove }: Edito
   const name = `session condition ${index + 1}`
   const problems = useProblems()
   const { hours, rate, otherwise = 'deny' } = condition
+  const { approvers, ...rest } = condition
+  const asked = approvers === undefined ? {} : { approvers }
   return (
     <PartFrame name={name} onRemove={onRemove}>
       <div className="grid items-start gap-4 sm:grid-cols-2">
@@ -154,13 +156,15 @@ function ConditionEditor({ condition, index, issuer, onChange, onRemove }: Edito
           label={`Kind of ${name}`}
           value={kindOf(condition)}
           options={KINDS}
-          onChange={(kind) => onChange({ ...conditionOf(kind, issuer), otherwise })}
+          onChange={(kind) => onChange({ ...conditionOf(kind, issuer), otherwise, ...asked })}
         />
         <SelectField
           label={`Otherwise, for ${name}`}
           value={otherwise}
           options={OTHERWISE}
-          onChange={(next) => onChange({ ...condition, otherwise: next })}
+          onChange={(next) =>
+            onChange(next === 'deny' ? { ...rest, otherwise: next } : { ...condition, otherwise: next })
+          }
         />
       </div>
       {hours === undefined ? null : (
@@ -168,6 +172,9 @@ function ConditionEditor({ condition, index, issuer, onChange, onRemove }: Edito
       )}
       {rate === undefined ? null : (
         <RateFields rate={rate} at={`${at}.rate`} onChange={(next) => onChange({ ...condition, rate: next })} />
+      )}
+      {approvers === undefined ? null : (
+        <p className="text-sm text-soft">{capital(whoWords(approvers))} are asked. To change them, edit the JSON.</p>
       )}
       <ErrorText>{problems[at] ?? problems[`${at}.expiresInSeconds`]}</ErrorText>
     </PartFrame>

@@ -39,11 +39,14 @@ const isAsset = (value: unknown) => isObject(value) && isText(value.issuer) && i
 const isNumber = (value: unknown) => typeof value === 'number'
 const isTrue = (value: unknown) => value === true
 
+const isApprovers = (value: unknown) => isObject(value) && isTexts(value.users) && isNumber(value.threshold)
+
 const isApprovalRule = (value: unknown) =>
   isObject(value) &&
   absentOr(isAsset)(value.asset) &&
   absentOr(isText)(value.above) &&
   absentOr(isTrue)(value.newRecipient) &&
+  absentOr(isApprovers)(value.approvers) &&
   absentOr(isNumber)(value.expiresInSeconds)
 
 const isHours = (value: unknown) =>
@@ -62,6 +65,7 @@ const isSessionCondition = (value: unknown) =>
   absentOr(isRate)(value.rate) &&
   absentOr(isText)(value.recipients) &&
   absentOr(isText)(value.otherwise) &&
+  absentOr(isApprovers)(value.approvers) &&
   absentOr(isNumber)(value.expiresInSeconds)
 
 const isQuery = (value: unknown) => isObject(value) && isTexts(value.templateIds)

@@ -10,6 +10,7 @@ import {
   otherwiseWords,
   sessionConditionWords,
   spendWords,
+  whoWords,
 } from './policy-words.ts'
 
 function Part({
@@ -97,12 +98,13 @@ export function PolicyInWords({ policy }: { policy: Policy }) {
         </Part>
       )}
       {requireApproval.length === 0 ? null : (
-        <Part icon={Hand} tone="text-warn" title="Asks the owner">
+        <Part icon={Hand} tone="text-warn" title="Asks for approval">
           <ul className="flex flex-col gap-1">
             {requireApproval.map((each, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: as above
               <li key={index}>
                 <span className="text-ink">{capital(askWords(each))}</span>
+                {each.approvers === undefined ? null : `; ${whoWords(each.approvers)} are asked`}
               </li>
             ))}
           </ul>

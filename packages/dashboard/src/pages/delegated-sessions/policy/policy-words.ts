@@ -2,6 +2,7 @@ import type {
   Budget,
   Policy,
   PolicyApprovalRule,
+  PolicyApprovers,
   PolicyCondition,
   PolicyRule,
   PolicySessionCondition,
@@ -75,9 +76,16 @@ export function spendWords({ asset, amount, window, unlimited }: PolicySpend): s
   return `at most ${amount || '…'} ${symbol} ${WINDOWS[window ?? 'lifetime'] ?? ''}`
 }
 
-/** What the owner is asked for: "more than 5 USDX in one transaction". */
-export function askWords({ asset, above }: PolicyApprovalRule): string {
-  if (above === undefined) return 'a payment to a party that the owner has not approved one to yet'
+/** Who is asked: "the owner" or "2 of 3 named users". */
+export function whoWords(approvers: PolicyApprovers | undefined): string {
+  if (approvers === undefined) return 'the owner'
+  return `${approvers.threshold} of ${approvers.users.length} named users`
+}
+
+/** What has to be approved: "more than 5 USDX in one transaction". */
+export function askWords({ asset, above, approvers }: PolicyApprovalRule): string {
+  const who = approvers === undefined ? 'the owner has not' : `${whoWords(approvers)} have not`
+  if (above === undefined) return `a payment to a party that ${who} approved one to yet`
   return `more than ${above} ${asset?.symbol ?? 'of an asset'} in one transaction`
 }
 
@@ -112,15 +120,17 @@ export function sessionConditionWords({ hours, rate }: PolicySessionCondition): 
 }
 
 /** What happens to a transaction that does not meet a condition. */
-export const otherwiseWords = ({ otherwise }: PolicySessionCondition): string =>
-  otherwise === 'require_approval' ? 'otherwise the owner is asked' : 'otherwise denied'
+export const otherwiseWords = ({ otherwise, approvers }: PolicySessionCondition): string => {
+  if (otherwise !== 'require_approval') return 'otherwise denied'
+  return approvers === undefined ? 'otherwise the owner is asked' : `otherwise ${whoWords(approvers)} are asked`
+}
 
 /** The rule of a policy that a decision names, in words; null where it names none. */
 export function ruleInWords(policy: Policy, name: string): string | null {
   const [, side, number] = /^(allow|deny|spend|requireApproval|conditions)\[(\d+)\]$/.exec(name) ?? []
   if (side === 'requireApproval') {
     const asked = policy.requireApproval?.[Number(number)]
-    return asked === undefined ? null : `Asks the owner for ${askWords(asked)}.`
+    return asked === undefined ? null : `Asks ${whoWords(asked.approvers)} for ${askWords(asked)}.`
   }
   if (side === 'conditions') {
     const condition = policy.conditions?.[Number(number)]
