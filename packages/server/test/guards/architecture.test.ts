@@ -259,6 +259,10 @@ test('SQL stands only in the platform, stores, the delivery engine and the embed
   expect(importing((one) => one.target === 'pg').filter((path) => !path.startsWith('platform/'))).toEqual([])
 })
 
+test("no statement counts in calendar days, of which the session's time zone makes some 23 hours long", () => {
+  expect(having(/interval '[^']*\b(?:day|week|month|year)s?\b/i)).toEqual([])
+})
+
 test('only config.ts reads the environment, only main.ts the arguments, and only main.ts ends the process', () => {
   // A key service's own variables are read as its tools read them, and only if the key file names it.
   const keyServices = 'platform/security/key-services/open-key-service.ts'

@@ -49,6 +49,6 @@ const LINKS_A_DELETION = 5_000
 export async function deleteOldLinks(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from portal_links where (tenant_id, id) in (
-      select tenant_id, id from portal_links where expires_at < now() - interval '1 day' limit ${LINKS_A_DELETION})`)
+      select tenant_id, id from portal_links where expires_at < now() - interval '24 hours' limit ${LINKS_A_DELETION})`)
   return gone === LINKS_A_DELETION
 }

@@ -181,6 +181,6 @@ export async function deleteOldRecoveries(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from email_recoveries where (tenant_id, id) in (
       select tenant_id, id from email_recoveries
-      where created_at < now() - interval '120 days' and status <> 'pending' limit ${RECOVERIES_A_DELETION})`)
+      where created_at < now() - 120 * interval '24 hours' and status <> 'pending' limit ${RECOVERIES_A_DELETION})`)
   return gone === RECOVERIES_A_DELETION
 }

@@ -1,17 +1,32 @@
 import { createPrivateKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefusal } from '../../../test/harness/envelope.ts'
-import { type Answer, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { settingsFor } from '../../../test/harness/environment.ts'
+import { type Answer, newDatabase, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { query } from '../../../test/harness/service-process.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { open } from '../../platform/security/crypto.ts'
+import { bearer, newGuest } from '../guests/guests.fixture.ts'
 import { newRefreshToken } from './refresh-token-format.ts'
 import { dump, eventsOf, newApp, type Person, personOf, publishableKey, signInAs } from './sessions.fixture.ts'
 
+/** Its clocks are set forward on every 15 March, at 7 o'clock UTC. */
+const ZONE = 'EST5EDT,J74,J305'
+
 let service: Service
+let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
-  service = await startService()
+  database = await newDatabase('migrated')
+  await query(
+    { connectionString: database.url },
+    `alter database ${new URL(database.url).pathname.slice(1)} set timezone = '${ZONE}'`,
+  )
+  service = await startService(settingsFor(database.url))
 })
-afterAll(() => service.stop())
+afterAll(async () => {
+  await service.stop()
+  await database.drop()
+})
 
 const PARALLEL = 20
 const DAY_MS = 24 * 3_600_000
@@ -107,6 +122,29 @@ describe('a refresh token', () => {
     service.advance(30 * DAY_MS)
     expectError(await refresh(tenant, last.refreshToken), 401, 'session_expired')
     expect(await reuses(tenant)).toEqual([])
+  })
+
+  test("lasts whole days of 24 hours, whatever the database's time zone makes of the day", async () => {
+    const year = service.deps.now().getUTCFullYear()
+    const eves = [year, year + 1].map((each) => Date.parse(`${each}-03-14T18:00Z`) - service.deps.now().getTime())
+    service.advance(eves.find((ms) => ms > 0) as number)
+    expect(await service.sql(`select current_setting('timezone') as zone`)).toEqual([{ zone: ZONE }])
+    const tenant = await service.newTenant()
+    const appId = await newApp(tenant, { sessions: { refreshTokenDays: 1 } })
+    const ada = await signInAs(service, tenant, { appId })
+    const advanced = await refreshed(tenant, (await signInAs(service, tenant, { appId })).refreshToken)
+    const guest = await newGuest(tenant, { appId })
+    const converted = await tenant.post(
+      `/guests/${guest.id}/convert`,
+      { externalId: 'c-1' },
+      { key: await publishableKey(tenant, appId), headers: bearer(guest) },
+    )
+    expect(converted.status, converted.text).toBe(200)
+    const tokens = [ada.refreshToken, advanced.refreshToken, converted.body.data.refreshToken]
+    service.advance(DAY_MS - 30 * 60_000)
+    for (const token of tokens) await refreshed(tenant, token)
+    service.advance(DAY_MS + 1_000)
+    for (const token of tokens) expectError(await refresh(tenant, token), 401, 'session_expired')
   })
 })
 

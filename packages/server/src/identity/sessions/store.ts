@@ -131,7 +131,7 @@ export async function insertSession(
         weak, issuer_mfa_at, passkey_at, user_agent, address, mac)
       select ${row.tenant_id}, ${row.id}, ${row.app_id}, ${row.user_id}, ${row.amr}::text[], ${row.signed_in_at}::timestamptz,
         ${row.signed_in_at}::timestamptz, ${row.ends_at}::timestamptz,
-        least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '1 day'),
+        least(${row.ends_at}::timestamptz, ${row.signed_in_at}::timestamptz + (app.sessions->>'refreshTokenDays')::int * interval '24 hours'),
         ${row.is_new_user}::boolean, ${row.weak}::boolean, ${row.issuer_mfa_at}::timestamptz, ${row.passkey_at}::timestamptz,
         ${row.user_agent}, ${row.address},
         ${row.mac}::bytea
@@ -160,7 +160,7 @@ export function advanceSession(
     USER_SESSION_RECORD,
     sql`
     update sessions s set generation = s.generation + 1, refreshed_at = ${now},
-      expires_at = least(s.ends_at, ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day')
+      expires_at = least(s.ends_at, ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '24 hours')
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
       and (${appId}::text is null or s.app_id = ${appId}) and s.generation = ${generation} and s.revoked_at is null
@@ -302,7 +302,7 @@ export async function confirmSession(
     USER_SESSION_RECORD,
     sql`
     update sessions s set ${change(row, 'signed_in_at version mac')}, ends_at = null, generation = s.generation + 1,
-      refreshed_at = ${now}, expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+      refreshed_at = ${now}, expires_at = ${now}::timestamptz + (a.sessions->>'refreshTokenDays')::int * interval '24 hours'
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.id = ${id}
     returning s.*, (a.sessions->>'accessTokenSeconds')::int as access_seconds`,
@@ -313,7 +313,7 @@ export async function confirmSession(
 export async function unboundSessions(tx: Db, tenantId: Id<'ten'>, userId: Id<'usr'>): Promise<void> {
   await tx.run(sql`
     update sessions s set ends_at = null,
-      expires_at = s.refreshed_at + (a.sessions->>'refreshTokenDays')::int * interval '1 day'
+      expires_at = s.refreshed_at + (a.sessions->>'refreshTokenDays')::int * interval '24 hours'
     from apps a
     where a.tenant_id = s.tenant_id and a.id = s.app_id and s.tenant_id = ${tenantId} and s.user_id = ${userId}
       and s.ends_at is not null and s.revoked_at is null`)
@@ -349,7 +349,7 @@ const SESSIONS_A_DELETION = 2_000
 export async function deleteOldSessions(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from sessions where (tenant_id, id) in (
-      select tenant_id, id from sessions where least(expires_at, revoked_at) < now() - interval '30 days'
+      select tenant_id, id from sessions where least(expires_at, revoked_at) < now() - 30 * interval '24 hours'
       limit ${SESSIONS_A_DELETION})`)
   return gone === SESSIONS_A_DELETION
 }

@@ -54,6 +54,6 @@ const CODES_A_DELETION = 5_000
 export async function deleteOldCodes(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from sign_in_codes where (tenant_id, hash) in (
-      select tenant_id, hash from sign_in_codes where expires_at < now() - interval '1 day' limit ${CODES_A_DELETION})`)
+      select tenant_id, hash from sign_in_codes where expires_at < now() - interval '24 hours' limit ${CODES_A_DELETION})`)
   return gone === CODES_A_DELETION
 }

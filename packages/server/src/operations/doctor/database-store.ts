@@ -114,6 +114,6 @@ export function readAppOrigins(db: Db, max: number): Promise<AppOrigins[]> {
 export function readTampered(db: Db, days: number): Promise<{ tenantId: string; n: number }[]> {
   return db.query(sql`
     select tenant_id as "tenantId", sum(n)::integer as n from audit_counts
-    where action = 'record.tampered' and hours = 24 and begins > now() - ${days} * interval '1 day'
+    where action = 'record.tampered' and hours = 24 and begins > now() - ${days} * interval '24 hours'
     group by tenant_id order by n desc, tenant_id`)
 }

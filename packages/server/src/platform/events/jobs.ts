@@ -127,7 +127,7 @@ const JOBS_A_DELETION = 5_000
 export async function deleteOldJobs(db: Db): Promise<boolean> {
   const gone = await db.run(sql`
     delete from jobs where (tenant_id, id) in (
-      select tenant_id, id from jobs where status in ('succeeded', 'failed') and updated_at < now() - interval '30 days'
+      select tenant_id, id from jobs where status in ('succeeded', 'failed') and updated_at < now() - 30 * interval '24 hours'
       limit ${JOBS_A_DELETION})`)
   return gone === JOBS_A_DELETION
 }

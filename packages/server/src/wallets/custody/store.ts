@@ -204,6 +204,6 @@ export async function addEncryptionKey(tx: Db, made: EncryptionKeyRow, until: Da
 
 /** Deletes keys that ended more than a day ago: nothing that was sealed to them is accepted any more. */
 export async function deleteOldEncryptionKeys(db: Db): Promise<boolean> {
-  await db.run(sql`delete from encryption_keys where not_after < now() - interval '1 day'`)
+  await db.run(sql`delete from encryption_keys where not_after < now() - interval '24 hours'`)
   return false
 }
