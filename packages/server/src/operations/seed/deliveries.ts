@@ -50,11 +50,11 @@ export async function makeDeliveries(seeding: Seeding, { shop, courier }: Sample
   await api.webhooks.test(shop.webhook.id)
 }
 
-/** Waits for the deliveries of a seed's last events, one `app.updated` for each app, so that lists later show these counts. */
-export async function countDeliveries({ api }: Seeding, { shop, courier }: Sample) {
+/** Waits for the deliveries of a seed's last events, after which the shop was updated this often, so that lists later show these counts. */
+export async function countDeliveries({ api }: Seeding, { shop, courier }: Sample, updates: number) {
   const { deliveries } = api.webhooks
   const query = { eventType: 'app.updated', status: 'succeeded', pageSize: 1 } as const
-  await until(async () => (await deliveries.list(shop.webhook.id, query)).total > 1)
+  await until(async () => (await deliveries.list(shop.webhook.id, query)).total >= updates)
   await firstAttempts(api, shop.webhook)
   return {
     succeeded: await countOf(api, shop.webhook, 'succeeded'),

@@ -8,7 +8,7 @@ import type { Dice } from './people.ts'
 import type { Sample, Seeding } from './sample.ts'
 import * as store from './store.ts'
 
-/** As far back as `GET /analytics` goes, without today, whose figures are real. */
+/** As far back as `GET /analytics` goes, without the day on which the apps are made, whose figures are real. */
 const DAYS = 89
 /** The sample users signed up over this many days. */
 const USERS_SINCE_DAYS = 29
@@ -74,13 +74,14 @@ export async function makeHistory(
   const at = arrivals(dice, deps.now(), of.users.length)
   const came = of.users.map(({ id }, index) => ({ id, createdAt: at[index] as Date }))
   await store.backdateUsers(deps.db, tenantId, came)
-  const today = dayOf(deps.now())
   const counts = gatherCounts()
   for (const kind of ['shop', 'courier'] as const) {
-    const { id } = of.sample[kind]
-    await api.apps.update(id, { metadata: { [HISTORY]: addDays(today, -DAYS) } })
+    const { id, createdAt } = of.sample[kind]
+    // The removal takes off the days before the app's, and midnight may have passed since.
+    const made = dayOf(new Date(createdAt))
+    await api.apps.update(id, { metadata: { [HISTORY]: addDays(made, -DAYS) } })
     for (let daysAgo = DAYS; daysAgo > 0; daysAgo -= 1) {
-      const day = addDays(today, -daysAgo)
+      const day = addDays(made, -daysAgo)
       for (const [counter, n] of inventDay(dice, day, daysAgo, SIZES[kind])) counts.add(tenantId, id, day, counter, n)
     }
   }

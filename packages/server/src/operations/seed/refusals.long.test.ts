@@ -27,7 +27,7 @@ afterAll(async () => {
 /** That a command fails in this way, and changed nothing. */
 async function refused(env: Record<string, string>, args: string[], code: number, told: RegExp, tenant?: Tenant) {
   const before = tenant && (await listsOf(tenant))
-  const ended = await seed(env, ...args)
+  const ended = await seed(env, env.DATABASE_URL === service.databaseUrl ? service.deps : null, ...args)
   expect([ended.code, ended.stdout, ended.stderr]).toEqual([code, '', expect.stringMatching(told)])
   if (tenant !== undefined) expect(await listsOf(tenant)).toEqual(before)
 }
@@ -93,17 +93,17 @@ describe('by which key', () => {
     await refused(nobody, args, 1, /No service responds/, tenant)
     const elsewhere = { ...beside(service), HALFKEY_URL: another.url }
     await refused(elsewhere, args, 1, /another database/, tenant)
-    dataOf(await seed(beside(service), ...args, '--users', '10', '--json'))
+    dataOf(await seed(beside(service), service.deps, ...args, '--users', '10', '--json'))
     const kept = await all(tenant, '/api-keys')
     expect(kept.filter(({ appId, name }) => appId === null && name !== 'Admin')).toEqual([])
-    dataOf(await seed(beside(service), ...args, '--remove', '--json'))
+    dataOf(await seed(beside(service), service.deps, ...args, '--remove', '--json'))
     expect(await listsOf(tenant)).toEqual(before)
 
     const killed = start(['seed', ...args, '--users', '10'], beside(service))
     await killed.says(/^Wallets/m)
     killed.child.kill('SIGKILL')
     await killed.ended
-    dataOf(await seed(beside(service), ...args, '--remove', '--json'))
+    dataOf(await seed(beside(service), service.deps, ...args, '--remove', '--json'))
     expect(await listsOf(tenant)).toEqual(before)
   })
 })
@@ -136,6 +136,8 @@ test('where no service answers, or something else does, it says so, and which va
   )
   await refused({ HALFKEY_URL: 'localhost:8080', HALFKEY_KEY }, [], 1, /HALFKEY_URL must be/)
   const receiver = await startSampleReceiver(() => {})
+  // Without a secret it would wait for one.
+  receiver.knows('/x/v1/tenant', 'none')
   await refused({ HALFKEY_URL: `${receiver.url}/x`, HALFKEY_KEY }, [], 1, /HALFKEY_URL/)
   await receiver.close()
 })
@@ -148,7 +150,7 @@ test('the past is not written into a copy of the database, which has the same te
     [tenant.tenantId],
   )
   const env = { ...beside(service), HALFKEY_URL: another.url, HALFKEY_KEY: tenant.key }
-  const ended = await seed(env, '--users', '10')
+  const ended = await seed(env, service.deps, '--users', '10')
   expect([ended.code, ended.stderr]).toEqual([1, expect.stringMatching(/is not that of the service/)])
   expect(await service.sql('select 1 from analytics_daily where tenant_id = $1', [tenant.tenantId])).toEqual([])
 })

@@ -97,6 +97,7 @@ export interface Seeding {
 /** An app of the sample data. */
 export interface SampleApp {
   id: string
+  createdAt: string
   /** The origin of its pages, to which its passkeys belong. */
   origin: string
   /** Its publishable key. */
@@ -155,7 +156,7 @@ async function makeApp(seeding: Seeding, { name, keys, webhook, domain }: AppSpe
   const { secret, ...made } = await api.webhooks.create({ ...endpoint, url, appId, metadata: marked({ [PATH]: path }) })
   receiver.knows(path, secret)
   await api.customDomains.create({ domain, appId })
-  return { id: appId, origin, webKey, webhook: made }
+  return { id: appId, createdAt: app.createdAt, origin, webKey, webhook: made }
 }
 
 /** Two apps with their keys, webhooks, a domain each, and the tenant's template, which an earlier seed may have left. */

@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { childEnvironment } from '../../../test/harness/environment.ts'
 import type { Answer, Service, Tenant } from '../../../test/harness/harness.ts'
+import type { Deps } from '../../platform/deps.ts'
+import { runCli } from '../cli/cli.ts'
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url))
 const SAID_MS = 60_000
@@ -75,9 +77,40 @@ export function beside(service: Service, tenant?: Tenant): Record<string, string
   }
 }
 
-/** Runs `halfkey seed …` to its end. */
-export const seed = (env: Record<string, string>, ...args: string[]): Promise<Ended> =>
+/** Runs `halfkey seed …` to its end, as people do: in a process by itself. */
+export const seedApart = (env: Record<string, string>, ...args: string[]): Promise<Ended> =>
   start(['seed', ...args], env).ended
+
+const READ = /^(?:HALFKEY_(?!TEST_)\w+|DATABASE_URL|DATABASE_DIRECT_URL)$/
+
+/**
+ * Runs `halfkey seed …` to its end in this process, which is loaded already, with these variables and in a folder without a
+ * database. `deps` is what its database opens as; without it, opening one fails.
+ */
+export async function seed(env: Record<string, string>, deps: Deps | null, ...args: string[]): Promise<Ended> {
+  const folder = mkdtempSync(join(tmpdir(), 'hk-seed-'))
+  const [out, err]: [string[], string[]] = [[], []]
+  for (const name of Object.keys(process.env)) if (READ.test(name)) vi.stubEnv(name, undefined)
+  for (const [name, value] of Object.entries({ HALFKEY_DATA_DIR: folder, ...env })) vi.stubEnv(name, value)
+  try {
+    const code = await runCli(['seed', ...args], {
+      openDeps: async () => {
+        if (deps === null) throw new Error('a database was opened')
+        return { deps, close: async () => {} }
+      },
+      out: (line) => void out.push(`${line}\n`),
+      err: (line) => void err.push(`${line}\n`),
+    })
+    return { code, signal: null, stdout: out.join(''), stderr: err.join('') }
+  } finally {
+    vi.unstubAllEnvs()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Runs `halfkey seed …` beside the service, on its database, by the tenant's key. */
+export const seedBeside = (service: Service, tenant: Tenant, ...args: string[]): Promise<Ended> =>
+  seed(beside(service, tenant), service.deps, ...args)
 
 /** What a command that went well has to say to programs. */
 export function dataOf({ code, stdout, stderr }: Ended): Answer['body'] {
@@ -108,7 +141,13 @@ const LISTS = [
   'transactions',
 ]
 
-/** Everything that a tenant lists, without what looking and time change; and its counters of the days before today. */
+const DAY_MS = 86_400_000
+
+/** Days that were over before the tests began, and that every series of 90 days has, also should midnight pass. */
+const OVER = [80, 1].map((ago) => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10)) as [string, string]
+export const isOver = ({ date }: { date: string }): boolean => date >= OVER[0] && date <= OVER[1]
+
+/** Everything that a tenant lists, without what looking and time change; and its counters of past days. */
 export async function listsOf(tenant: Tenant): Promise<Record<string, unknown>> {
   const entries = LISTS.map(async (name) => {
     const records = await all(tenant, `/${name}`)
@@ -117,7 +156,7 @@ export async function listsOf(tenant: Tenant): Promise<Record<string, unknown>> 
     return [name, records.map(({ lastUsedAt, lastCheckedAt, health, ...record }) => ({ ...record, ...looks }))] as const
   })
   const { series } = (await tenant.get('/analytics?period=90d')).body.data
-  return { ...Object.fromEntries(await Promise.all(entries)), past: series.slice(0, -1) }
+  return { ...Object.fromEntries(await Promise.all(entries)), past: series.filter(isOver) }
 }
 
 /** How many records have each value of something. */

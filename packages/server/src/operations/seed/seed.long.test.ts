@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
-import { all, beside, dataOf, listsOf, seed, start, tallyOf } from './seed.fixture.ts'
+import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { all, beside, dataOf, isOver, listsOf, seed, seedApart, seedBeside, start, tallyOf } from './seed.fixture.ts'
 
 // A command takes seconds; on a machine that does ten things at once, a minute.
 vi.setConfig({ testTimeout: 300_000 })
+
+const DAY_MS = 86_400_000
 
 let service: Service
 beforeAll(async () => {
@@ -11,12 +13,15 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+/** What of a day is looked at. */
+const COUNTED = ['newUsers', 'activeUsers', 'apiRequests']
+
 const noSample = async (tenant: Tenant) => expect(JSON.stringify(await listsOf(tenant))).not.toContain('halfkey:seed')
 
 describe('the default seed', () => {
   test('fills every list with what it says, by calls that the service took, and verifies every event', async () => {
     const tenant = await service.newTenant()
-    const said = dataOf(await seed(beside(service, tenant), '--json'))
+    const said = dataOf(await seedApart(beside(service, tenant), '--json'))
     expect(said).toMatchObject({ tenantId: tenant.tenantId, seeded: true, eventsRefused: 0, history: true })
 
     const users = await all(tenant, '/users')
@@ -32,7 +37,7 @@ describe('the default seed', () => {
     const times = users.map(({ createdAt }) => Date.parse(createdAt))
     expect([...times].sort((a, b) => b - a)).toEqual(times)
     expect(times[0]).toBeLessThanOrEqual(Date.now())
-    expect(Date.now() - (times.at(-1) as number)).toBeGreaterThan(20 * 86_400_000)
+    expect(Date.now() - (times.at(-1) as number)).toBeGreaterThan(20 * DAY_MS)
     expect(tallyOf(users, ({ status }) => status)).toMatchObject({ suspended: 1 })
     expect(users.filter(({ mfaEnabled }) => mfaEnabled)).toHaveLength(1)
 
@@ -82,11 +87,15 @@ describe('the default seed', () => {
     // Each attempt that was answered carried a signature that fits.
     expect(said.eventsVerified).toBeGreaterThanOrEqual(delivered.length + failed.length)
 
-    await eventually('every day, today too, has its figures', async () => {
+    await eventually('every day has its figures, and so has the time since the apps are there', async () => {
       const { series } = (await tenant.get('/analytics?period=90d')).body.data
-      return series.every(
-        ({ newUsers, activeUsers, apiRequests }: Record<string, number>) =>
-          Math.min(newUsers ?? 0, activeUsers ?? 0, apiRequests ?? 0) > 0,
+      const first = apps.at(-2).createdAt.slice(0, 10)
+      const figures = (of: Answer['body'][]) => COUNTED.map((name) => of.reduce((sum, day) => sum + day[name], 0))
+      const before = series.filter(({ date }: Answer['body']) => date < first)
+      const since = series.filter(({ date }: Answer['body']) => date >= first)
+      expect(before.length).toBeGreaterThanOrEqual(88)
+      return [...before.map((day: Answer['body']) => [day]), since].every(
+        (of: Answer['body'][]) => Math.min(...figures(of)) > 0,
       )
     })
   })
@@ -94,7 +103,7 @@ describe('the default seed', () => {
   test('makes the same people for the same number, others for another, and nothing at a second run', async () => {
     const people = async (number: string) => {
       const tenant = await service.newTenant()
-      dataOf(await seed(beside(service, tenant), '--users', '10', '--seed', number, '--json'))
+      dataOf(await seedBeside(service, tenant, '--users', '10', '--seed', number, '--json'))
       return { tenant, names: (await all(tenant, '/users')).map(({ name, email }) => [name, email]) }
     }
     const [one, again, other] = [await people('7'), await people('7'), await people('8')]
@@ -102,21 +111,21 @@ describe('the default seed', () => {
     expect(other.names).not.toEqual(one.names)
 
     const before = await listsOf(one.tenant)
-    expect(dataOf(await seed(beside(service, one.tenant), '--json'))).toMatchObject({ seeded: false })
+    expect(dataOf(await seedBeside(service, one.tenant, '--json'))).toMatchObject({ seeded: false })
     expect(await listsOf(one.tenant)).toEqual(before)
   })
 
   test('without the database leaves out the past, says so, and makes no database of its own', async () => {
     const tenant = await service.newTenant()
     const env = { HALFKEY_URL: service.url, HALFKEY_KEY: tenant.key }
-    const { code, stdout } = await seed(env, '--users', '10')
+    const { code, stdout } = await seedApart(env, '--users', '10')
     expect([code, stdout.includes('no analytics of past days')]).toEqual([0, true])
     const { series } = (await tenant.get('/analytics')).body.data
-    expect(series.slice(0, -1).every(({ apiRequests }: { apiRequests: number }) => apiRequests === 0)).toBe(true)
-    expect(dataOf(await seed(env, '--remove', '--json')).removed).toMatchObject({ apps: 2, historyDays: 0 })
+    expect(series.filter(isOver).every(({ apiRequests }: { apiRequests: number }) => apiRequests === 0)).toBe(true)
+    expect(dataOf(await seed(env, null, '--remove', '--json')).removed).toMatchObject({ apps: 2, historyDays: 0 })
     // Revoked keys are all that the API cannot delete.
     expect(tallyOf(await all(tenant, '/api-keys'), ({ status }) => status)).toEqual({ active: 1, revoked: 6 })
-    expect(dataOf(await seed(beside(service, tenant), '--remove', '--json')).removed.keys).toBe(0)
+    expect(dataOf(await seedBeside(service, tenant, '--remove', '--json')).removed.keys).toBe(0)
     await noSample(tenant)
   })
 })
@@ -130,12 +139,14 @@ describe('--remove', () => {
     await tenant.newKey({ scopes: ['users:read'] })
     await tenant.post('/guests', {})
     const before = await listsOf(tenant)
-    dataOf(await seed(beside(service, bystander), '--users', '10', '--json'))
+    dataOf(await seedBeside(service, bystander, '--users', '10', '--json'))
     const besides = await listsOf(bystander)
 
-    const made = dataOf(await seed(beside(service, tenant), '--users', '12', '--json'))
+    // Midnight passes before the past is written, and the days of the apps begin where the service made them.
+    const tomorrow = { ...service.deps, now: () => new Date(service.deps.now().getTime() + DAY_MS) }
+    const made = dataOf(await seed(beside(service, tenant), tomorrow, '--users', '12', '--json'))
     expect(await listsOf(tenant)).not.toEqual(before)
-    const { removed } = dataOf(await seed(beside(service, tenant), '--remove', '--json'))
+    const { removed } = dataOf(await seedBeside(service, tenant, '--remove', '--json'))
     expect(removed).toEqual({
       apps: 2,
       users: made.users,
@@ -147,23 +158,23 @@ describe('--remove', () => {
       kept: [],
     })
     expect(await listsOf(tenant)).toEqual(before)
-    const again = await seed(beside(service, tenant), '--remove')
+    const again = await seedBeside(service, tenant, '--remove')
     expect([again.code, again.stdout]).toEqual([0, 'There is no sample data here.\n'])
     expect(await listsOf(bystander)).toEqual(besides)
     // And it can be done anew.
-    expect(dataOf(await seed(beside(service, tenant), '--users', '10', '--json'))).toMatchObject({ seeded: true })
+    expect(dataOf(await seedBeside(service, tenant, '--users', '10', '--json'))).toMatchObject({ seeded: true })
   })
 
   test('keeps what somebody else put into a sample app, and the app with it', async () => {
     const tenant = await service.newTenant()
-    dataOf(await seed(beside(service, tenant), '--users', '10', '--json'))
+    dataOf(await seedBeside(service, tenant, '--users', '10', '--json'))
     const shop = (await all(tenant, '/apps')).find(({ name }) => name.startsWith('Corner Shop'))
     const mine = (await tenant.post('/users', { appId: shop.id, email: 'mine@example.com' })).body.data
-    const { stdout } = await seed(beside(service, tenant), '--remove')
+    const { stdout } = await seedBeside(service, tenant, '--remove')
     expect(stdout).toContain(`Kept Corner Shop (sample) (${shop.id})`)
     expect((await all(tenant, '/users')).map(({ id }) => id)).toEqual([mine.id])
     expect((await all(tenant, '/apps')).map(({ name }) => name)).toEqual(['Corner Shop (sample)', 'Default'])
-    expect((await seed(beside(service, tenant), '--remove')).stdout).toBe('There is no sample data here.\n')
+    expect((await seedBeside(service, tenant, '--remove')).stdout).toBe('There is no sample data here.\n')
   })
 
   test('finds what a seed made that was killed half-way, which is not taken for a whole one', async () => {
@@ -175,9 +186,9 @@ describe('--remove', () => {
       running.child.kill('SIGKILL')
       expect((await running.ended).signal).toBe('SIGKILL')
       expect((await all(tenant, '/apps')).length).toBe(3)
-      const refused = await seed(beside(service, tenant))
+      const refused = await seedBeside(service, tenant)
       expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('halfkey seed --remove')])
-      dataOf(await seed(beside(service, tenant), '--remove', '--json'))
+      dataOf(await seedBeside(service, tenant, '--remove', '--json'))
       expect(await listsOf(tenant)).toEqual(before)
     }
   })
@@ -185,14 +196,14 @@ describe('--remove', () => {
   test('changes nothing where it could not take away the past, and does where an app of the seed is gone already', async () => {
     const tenant = await service.newTenant()
     const before = await listsOf(tenant)
-    dataOf(await seed(beside(service, tenant), '--users', '10', '--json'))
+    dataOf(await seedBeside(service, tenant, '--users', '10', '--json'))
     const filled = await listsOf(tenant)
-    const refused = await seed({ HALFKEY_URL: service.url, HALFKEY_KEY: tenant.key }, '--remove')
+    const refused = await seed({ HALFKEY_URL: service.url, HALFKEY_KEY: tenant.key }, null, '--remove')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('DATABASE_URL')])
     expect(await listsOf(tenant)).toEqual(filled)
     for (const { id, name } of await all(tenant, '/apps'))
       if (name !== 'Default') expect((await tenant.delete(`/apps/${id}?force=true`)).status).toBe(200)
-    expect(dataOf(await seed(beside(service, tenant), '--remove', '--json')).removed.historyDays).toBe(2 * 89)
+    expect(dataOf(await seedBeside(service, tenant, '--remove', '--json')).removed.historyDays).toBe(2 * 89)
     expect(await listsOf(tenant)).toEqual(before)
   })
 })

@@ -35,7 +35,8 @@ async function fill({ api, deps, tenantId }: SeededService, options: Options, se
   const users = members.map(({ user }) => user)
   if (deps !== null) await makeHistory(deps, seeding, { tenantId, sample, users })
   for (const { id } of [sample.shop, sample.courier]) await api.apps.update(id, { metadata: { [STATE]: 'filled' } })
-  const deliveries = await countDeliveries(seeding, sample)
+  // Of the past, and of the state.
+  const deliveries = await countDeliveries(seeding, sample, deps === null ? 1 : 2)
   progress.end()
   return {
     users: members.length + converted,
