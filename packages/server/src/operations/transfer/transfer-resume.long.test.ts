@@ -17,7 +17,8 @@ import { createProgress } from '../cli/progress.ts'
 import { comparable, exportTo, halfkey, importFrom, newWorkbench, tenantAt } from './transfer.fixture.ts'
 
 const bench = newWorkbench()
-const USERS = 30_000
+/** In several portions, so that there is a half-way; and so many that a process can be killed three times on it. */
+const [USERS, MANY_USERS] = [6_000, 30_000]
 
 let before: Service
 let tenant: Tenant
@@ -45,16 +46,21 @@ async function addUsers(service: Service, of: Tenant, count: number): Promise<vo
   expect((await halfkey(service, 'records', 'enforce', '--accept-missing')).exitCode).toBe(0)
 }
 
+/** A tenant with a wallet, a session and so many users, and its export. */
+async function exported(users: number, name: string): Promise<{ tenant: Tenant; file: string }> {
+  const made = await before.newTenant()
+  const holder = await newHolder(made)
+  await holder.receive('10')
+  await newSession(before, made, holder, { policy: transfers(holder, '5') })
+  await addUsers(before, made, users)
+  await exportTo(before, made.tenantId, bench.path(name), keyFile)
+  return { tenant: made, file: bench.path(name) }
+}
+
 beforeAll(async () => {
   before = await startService({ HALFKEY_ROLE: 'api' })
-  tenant = await before.newTenant()
-  const holder = await newHolder(tenant)
-  await holder.receive('10')
-  await newSession(before, tenant, holder, { policy: transfers(holder, '5') })
-  await addUsers(before, tenant, USERS)
   keyFile = bench.newKey()
-  file = bench.path('tenant.halfkey')
-  await exportTo(before, tenant.tenantId, file, keyFile)
+  ;({ tenant, file } = await exported(USERS, 'tenant.halfkey'))
 }, 180_000)
 
 afterAll(async () => {
@@ -64,7 +70,7 @@ afterAll(async () => {
 })
 
 /** The tables in which something of the tenant is. */
-async function tablesWithTenant(service: Service): Promise<string[]> {
+async function tablesWithTenant(service: Service, { tenantId }: Tenant): Promise<string[]> {
   const tables = await service.sql<{ name: string }>(
     `select c.relname::text as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' union select 'tenants' order by 1`,
@@ -72,7 +78,7 @@ async function tablesWithTenant(service: Service): Promise<string[]> {
   const found: string[] = []
   for (const { name } of tables) {
     const column = name === 'tenants' ? 'id' : 'tenant_id'
-    const rows = await service.sql(`select 1 from ${name} where ${column} = $1 limit 1`, [tenant.tenantId])
+    const rows = await service.sql(`select 1 from ${name} where ${column} = $1 limit 1`, [tenantId])
     if (rows.length > 0) found.push(name)
   }
   return found
@@ -82,6 +88,7 @@ const stagedSchemas = (service: Service) =>
   service.sql<{ nspname: string }>(`select nspname from pg_namespace where nspname like 'halfkey_import_%'`)
 
 test('an import that is killed half-way goes on where it stopped, and nothing is missing or there twice', async () => {
+  const { tenant: large, file: largeFile } = await exported(MANY_USERS, 'large.halfkey')
   const database = await newDatabase()
   onTestFinished(() => database.drop())
   const settings = { DATABASE_URL: database.url, HALFKEY_KEK_FILE: bench.newKey() }
@@ -92,7 +99,7 @@ test('an import that is killed half-way goes on where it stopped, and nothing is
     new ServiceProcess({
       cwd: folder.path,
       env: folder.env(settings),
-      args: ['import', '--file', file, '--key-file', keyFile, '--json', ...more],
+      args: ['import', '--file', largeFile, '--key-file', keyFile, '--json', ...more],
     })
   const positionOf = async () =>
     (await after.sql<{ position: number }>('select position::int from imports'))[0]?.position ?? 0
@@ -112,21 +119,21 @@ test('an import that is killed half-way goes on where it stopped, and nothing is
       return (await after.sql(open)).length === 0
     })
     const position = await positionOf()
-    expect(position).toBeLessThan(USERS)
+    expect(position).toBeLessThan(MANY_USERS)
     until = position + 1
-    expect(await tablesWithTenant(after)).toEqual(['imports'])
+    expect(await tablesWithTenant(after, large)).toEqual(['imports'])
   }
   const position = await positionOf()
   const last = run()
   const exit = await last.exited
   expect(exit.code, last.stderr).toBe(0)
-  expect(JSON.parse(last.stdout)).toMatchObject({ tenantId: tenant.tenantId, resumedAt: position })
+  expect(JSON.parse(last.stdout)).toMatchObject({ tenantId: large.tenantId, resumedAt: position })
   const second = bench.path('second.halfkey')
-  await exportTo(after, tenant.tenantId, second, keyFile)
-  expect(await comparable(second, keyFile)).toEqual(await comparable(file, keyFile))
-  expect((await tenantAt(after, tenant).get('/users')).body.total).toBe(USERS + 1)
+  await exportTo(after, large.tenantId, second, keyFile)
+  expect(await comparable(second, keyFile)).toEqual(await comparable(largeFile, keyFile))
+  expect((await tenantAt(after, large).get('/users')).body.total).toBe(MANY_USERS + 1)
   expect(await stagedSchemas(after)).toEqual([])
-}, 120_000)
+}, 180_000)
 
 test('half-way nobody can sign in or execute, nothing is delivered, and no maintenance task finds anything', async () => {
   let seen: { key: number; page: number; tables: string[] } | undefined
@@ -139,7 +146,7 @@ test('half-way nobody can sign in or execute, nothing is delivered, and no maint
       headers: { 'x-halfkey-app': tenant.appId },
     })
     const { status } = await tenantAt(service, tenant).get('/users')
-    return { key: status, page: page.status, tables: await tablesWithTenant(service) }
+    return { key: status, page: page.status, tables: await tablesWithTenant(service, tenant) }
   }
   after = await started(
     {},
@@ -188,7 +195,7 @@ test('an import that is given up leaves nothing, and can be begun anew', async (
   expect((await halfkey(after, 'import', '--discard', id, '--file', file)).exitCode).toBe(2)
   expect((await halfkey(after, 'import', '--discard', id)).exitCode).toBe(0)
   expect(await stagedSchemas(after)).toEqual([])
-  expect(await tablesWithTenant(after)).toEqual([])
+  expect(await tablesWithTenant(after, tenant)).toEqual([])
   const again = await importFrom(after, file, keyFile, '--json')
   expect(JSON.parse(again.out).resumedAt).toBe(0)
   expect(await halfkey(after, 'import', '--discard', id)).toMatchObject({
@@ -295,7 +302,7 @@ test('a key-encryption key that is rotated while an import is half-way costs it 
   // Nothing in the service's tables needs the old key; what is staged does.
   const refused = await importFrom(after, file, keyFile)
   expect(refused).toMatchObject({ exitCode: 1, err: expect.stringContaining('Restore the key') })
-  expect(await tablesWithTenant(after)).toEqual(['imports'])
+  expect(await tablesWithTenant(after, tenant)).toEqual(['imports'])
   writeFileSync(path, readFileSync(path, 'utf8') + old)
   const { exitCode, err } = await importFrom(after, file, keyFile)
   expect(exitCode, err).toBe(0)
