@@ -225,6 +225,13 @@ export async function startService(
   }
 }
 
+/** Moves the clock to noon in the middle of a month, so that neither a day nor a month ends while tests run. */
+export function toMidMonth({ deps, advance }: Service): void {
+  const now = deps.now()
+  const noon = [0, 1].map((later) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + later, 15, 12))
+  advance((noon.find((ms) => ms > now.getTime()) as number) - now.getTime())
+}
+
 /** Makes a limit's burst all that there is: a slow machine takes as many as a fast one. A setting is whole tokens a second. */
 export function refillsNothing(
   { deps }: Service,

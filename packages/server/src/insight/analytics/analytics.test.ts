@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { eventually, type Service, startService, type Tenant, toMidMonth } from '../../../test/harness/harness.ts'
 import { answer, type Receiver, startReceiver } from '../../../test/harness/receiver.ts'
 import { expectStatus, newHolder, newSession, transfer, transfers } from '../../delegation/delegated.fixture.ts'
 import { deliveriesIn, subscribe } from '../../delivery/engine/delivery.fixture.ts'
@@ -16,6 +16,7 @@ let service: Service
 const receivers: Receiver[] = []
 beforeAll(async () => {
   service = await startService({ HALFKEY_WEBHOOK_RETRY_DELAYS: '20ms' })
+  toMidMonth(service)
 })
 afterAll(async () => {
   for (const receiver of receivers) await receiver.close()
@@ -242,6 +243,7 @@ describe('what counts', () => {
 
   test('a user who is active on several days counts on each, and once in the total of a period that holds them', async () => {
     const own = await startService()
+    toMidMonth(own)
     try {
       const tenant = await own.newTenant()
       const users = [await newUser(tenant), await newUser(tenant), await newUser(tenant)]

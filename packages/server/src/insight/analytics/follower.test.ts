@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import { eventually, type Service, startService, type Tenant, toMidMonth } from '../../../test/harness/harness.ts'
 import { createUser, insertEvents } from '../../delivery/engine/delivery.fixture.ts'
 import { createFanOut } from '../../delivery/engine/fan-out.ts'
 import { deleteExpired } from '../../delivery/engine/upkeep/sweep.ts'
@@ -219,6 +219,7 @@ describe('counter_increments', () => {
   let api: Service
   beforeAll(async () => {
     api = await startService({ HALFKEY_ROLE: 'api' })
+    toMidMonth(api)
   })
   afterAll(() => api.stop())
 

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { logIn, newAuthenticator, register, signUp } from '../../../test/harness/authenticator.ts'
 import { expectError } from '../../../test/harness/envelope.ts'
-import { type Answer, eventually, type Service, startService, type Tenant } from '../../../test/harness/harness.ts'
+import {
+  type Answer,
+  eventually,
+  type Service,
+  startService,
+  type Tenant,
+  toMidMonth,
+} from '../../../test/harness/harness.ts'
 import { startReceiver } from '../../../test/harness/receiver.ts'
 import { type StripeFake, startStripeFake } from '../../../test/harness/stripe-fake.ts'
 import { everything, newHolder } from '../../delegation/delegated.fixture.ts'
@@ -15,6 +22,7 @@ let stripe: StripeFake
 beforeAll(async () => {
   stripe = await startStripeFake()
   service = await startService(stripe.settings)
+  toMidMonth(service)
 })
 afterAll(async () => {
   await service.stop()

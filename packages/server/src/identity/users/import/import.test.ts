@@ -2,13 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { eventually, type Service, startService, type Tenant, toMidMonth } from '../../../../test/harness/harness.ts'
 import { runCli } from '../../../operations/cli/cli.ts'
 
 let service: Service
 let folder: string
 beforeAll(async () => {
   service = await startService()
+  toMidMonth(service)
   folder = mkdtempSync(join(tmpdir(), 'halfkey-import-'))
 })
 afterAll(async () => {

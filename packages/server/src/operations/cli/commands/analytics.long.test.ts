@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { eventually, type Service, startService, type Tenant } from '../../../../test/harness/harness.ts'
+import { eventually, type Service, startService, type Tenant, toMidMonth } from '../../../../test/harness/harness.ts'
 import { createUser, insertEvents } from '../../../delivery/engine/delivery.fixture.ts'
 import { createFanOut } from '../../../delivery/engine/fan-out.ts'
 import { signInAs } from '../../../identity/sessions/sessions.fixture.ts'
@@ -14,6 +14,7 @@ const DAY_MS = 86_400_000
 let service: Service
 beforeAll(async () => {
   service = await startService()
+  toMidMonth(service)
 })
 afterAll(() => service.stop())
 
@@ -117,6 +118,7 @@ test('a run goes on waiting for another one when a statement of it has waited fo
 test('what the follower has still to fold is left to it', async () => {
   // Nothing folds but this test.
   const api = await startService({ HALFKEY_ROLE: 'api' })
+  toMidMonth(api)
   try {
     const tenant = await api.newTenant()
     const fanOut = createFanOut({ asyncCommit: api.deps.db, now: api.deps.now })

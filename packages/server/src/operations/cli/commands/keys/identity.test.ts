@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../../../../test/harness/envelope.ts'
-import { type Service, startService } from '../../../../../test/harness/harness.ts'
+import { type Service, startService, toMidMonth } from '../../../../../test/harness/harness.ts'
 import { dump } from '../../../../identity/sessions/sessions.fixture.ts'
 import { canonicalJson } from '../../../../platform/security/canonical-json.ts'
 import { identityKey, rotateIdentityKey } from '../../../../platform/security/identity-key.ts'
@@ -10,6 +10,7 @@ import { runCli } from '../../cli.ts'
 let service: Service
 beforeAll(async () => {
   service = await startService({ HALFKEY_ROLE: 'api' })
+  toMidMonth(service)
 })
 afterAll(() => service.stop())
 
