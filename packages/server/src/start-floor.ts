@@ -8,12 +8,14 @@ import { openFloorStorage } from './platform/floor/storage.ts'
 import type { Logger } from './platform/observability/log.ts'
 import type { Metrics } from './platform/observability/metrics.ts'
 import type { KeyProvider } from './platform/security/key-provider.ts'
+import type { RecordKind } from './platform/security/records/kind.ts'
 
 interface Starting {
   config: Config
   db: Db
   egress: Egress
   keys: KeyProvider
+  recordKinds: readonly RecordKind[]
   log: Logger
   metrics: Metrics
   now(): Date
@@ -24,7 +26,7 @@ interface Starting {
 }
 
 /** The floor of a process as it is configured. It is not started yet. */
-export function openFloor({ config, keys, serves, egress, ...starting }: Starting): Floor {
+export function openFloor({ config, keys, recordKinds, serves, egress, ...starting }: Starting): Floor {
   const storage = serves ? openFloorStorage(config, egress) : null
   if (storage === null) {
     if (serves && config.env === 'production')
@@ -34,6 +36,7 @@ export function openFloor({ config, keys, serves, egress, ...starting }: Startin
   return createFloor({
     ...starting,
     chains: CHAINS,
+    kinds: recordKinds.filter(({ floor }) => floor),
     storage,
     codec: createFloorCodec(keys),
     // In development, databases come and go beside one key file.

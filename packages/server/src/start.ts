@@ -150,7 +150,7 @@ export async function openParts(
     enforcement,
     recordKinds,
     floor: openFloor({
-      ...{ config, db: probeDb, egress, keys, log, metrics, now, isNew },
+      ...{ config, db: probeDb, egress, keys, recordKinds, log, metrics, now, isNew },
       serves: role !== 'tool',
     }),
     egress,

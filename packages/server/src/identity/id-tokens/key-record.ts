@@ -7,6 +7,7 @@ export const ID_TOKEN_KEY_RECORD = defineRecord({
   key: ['id'],
   alwaysSealed: EVERY_ROW,
   versioned: true,
+  floor: true,
   columns: {
     app_id: 'text',
     private_key_sealed: 'sealed',

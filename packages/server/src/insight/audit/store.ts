@@ -302,11 +302,19 @@ export const aliveDelegatedSession = (tenantId: Id<'ten'>): Sql =>
   sql`select from delegated_sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
 export const aliveSession = (tenantId: Id<'ten'>): Sql =>
   sql`select from sessions r where r.tenant_id = ${tenantId} and r.id = p.target and r.revoked_at is null`
+const ROWS = {
+  apps: sql`select from apps r`,
+  passkeys: sql`select from passkeys r`,
+  identities: sql`select from identities r`,
+  wallet_recipients: sql`select from wallet_recipients r`,
+  app_issuers: sql`select from app_issuers r`,
+  app_providers: sql`select from app_providers r`,
+} as const
 /** What is deleted has no row any more. */
-export const keptIssuer = (tenantId: Id<'ten'>): Sql =>
-  sql`select from app_issuers r where r.tenant_id = ${tenantId} and r.id = p.target`
-export const keptProvider = (tenantId: Id<'ten'>): Sql =>
-  sql`select from app_providers r where r.tenant_id = ${tenantId} and r.id = p.target`
+export const kept =
+  (table: keyof typeof ROWS) =>
+  (tenantId: Id<'ten'>): Sql =>
+    sql`${ROWS[table]} where r.tenant_id = ${tenantId} and r.id = p.target`
 /**
  * Acts of a user wait for their entries in one line, so the log has them in their order. Only two that wait there together, within a
  * second or so, by processes whose clocks differ, can change places.

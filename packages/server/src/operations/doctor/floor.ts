@@ -27,10 +27,10 @@ async function look(db: Db, config: Config, storage: FloorStorage): Promise<Find
   try {
     const { marks, writtenAt } = await createFloorCodec(keys).decode(bytes)
     const found = await readMarks(db, CHAINS, readClaimedEpoch)
-    if (found.marks.epoch > marks.epoch)
+    if (found.epoch > marks.epoch)
       return warning(
         CHECK,
-        `The database says that a restore was accepted as epoch ${found.marks.epoch}, and its floor at ${storage.place} is of epoch ${marks.epoch}.`,
+        `The database says that a restore was accepted as epoch ${found.epoch}, and its floor at ${storage.place} is of epoch ${marks.epoch}.`,
         'halfkey restore show   # says whether an operator accepted it; a running process then writes the floor within a second',
       )
     const setbacks = await compare(db, CHAINS, marks, found)

@@ -6,6 +6,7 @@ export const MEMBER_RECORD = defineRecord({
   table: 'members',
   key: ['id'],
   versioned: true,
+  floor: true,
   alwaysSealed: EVERY_ROW,
   columns: {
     email: 'text',

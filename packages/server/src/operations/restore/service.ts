@@ -4,7 +4,7 @@ import type { Deps } from '../../platform/deps.ts'
 import { recordForInstallation } from '../../platform/events/audit-only-entries.ts'
 import { createFloorCodec, FloorForgedError } from '../../platform/floor/document.ts'
 import type { Marks, Setback } from '../../platform/floor/marks.ts'
-import { compare, type Found, readMarks } from '../../platform/floor/source.ts'
+import { compare, readMarks } from '../../platform/floor/source.ts'
 import { type FloorStorage, openFloorStorage } from '../../platform/floor/storage.ts'
 import { beginEpoch, readTrueEpoch, removeForged } from '../../platform/floor/store.ts'
 import { rotateSigningKey } from '../../platform/security/signing-keys.ts'
@@ -40,7 +40,7 @@ function unreachable(cause: unknown): never {
 interface Looked extends RestoreState {
   storage: FloorStorage | null
   floor: Marks | null
-  found: Found
+  found: Marks
 }
 
 /** Compares the floor with the database, and changes nothing. @throws FloorUnreachableError */
@@ -64,7 +64,7 @@ async function look(deps: Deps): Promise<Looked> {
     return epoch
   })
   // An accepted state of another machine, whose floor this one takes over at its next look.
-  const floor = stored !== null && stored.marks.epoch >= found.marks.epoch ? stored.marks : null
+  const floor = stored !== null && stored.marks.epoch >= found.epoch ? stored.marks : null
   const setbacks = floor === null ? [] : await compare(deps.db, CHAINS, floor, found)
   return {
     ...{ storage, floor: stored?.marks ?? null, found },
@@ -76,6 +76,21 @@ async function look(deps: Deps): Promise<Looked> {
 export async function showRestore(deps: Deps): Promise<RestoreState> {
   const { storage: _, floor: __, found: ___, ...state } = await look(deps)
   return state
+}
+
+/**
+ * From now on, records whose versions the floor knows to be older ones do not verify in this process.
+ * @returns why the floor cannot say so; null if it can, or if none is kept
+ */
+export async function rememberFloor(deps: Deps): Promise<string | null> {
+  try {
+    const { floor, found, place, forged } = await look(deps)
+    if (floor !== null && floor.epoch >= found.epoch) deps.db.records.remember(floor.versions)
+    return forged === null ? null : `The floor at ${place} does not verify: ${forged}.`
+  } catch (error) {
+    if (!(error instanceof FloorUnreachableError)) throw error
+    return `The floor cannot be read: ${error.message}.`
+  }
 }
 
 const KEYS_TOLD = 50
@@ -159,14 +174,14 @@ export async function acceptRestore(
   const { sessions, links } = await signOutEveryone(deps)
   const apiKeys = await revokeKeys(deps, decision)
   const previousKeys = await endPreviousKeys(deps)
-  const epoch = Math.max(floor?.epoch ?? 0, found.marks.epoch) + 1
+  const epoch = Math.max(floor?.epoch ?? 0, found.epoch) + 1
   await deps.db.tx(async (tx) => {
     await removeForged(tx)
     await beginEpoch(tx, epoch, deps.now())
     await recordForInstallation(tx, deps, { action: 'installation.restore_accepted', target: String(epoch) })
   })
   if (storage !== null) {
-    const { marks } = await readMarks(deps.db, CHAINS)
+    const marks = await readMarks(deps.db, CHAINS)
     const bytes = await createFloorCodec(deps.keys).encode(marks, deps.now())
     await storage.write(bytes).catch(unreachable)
   }

@@ -18,6 +18,8 @@ const Body = z.strictObject({
   epoch: Count,
   counters: z.record(z.string(), Count),
   chains: z.record(z.string(), z.strictObject({ seq: Count, hash: z.string().regex(/^([0-9a-f]{64})?$/) })),
+  // Floors of earlier releases have none.
+  versions: z.record(z.string(), Count).default({}),
 })
 const Seal = z.strictObject({ key: z.base64(), mac: z.string().regex(/^[0-9a-f]{64}$/) })
 
@@ -53,8 +55,8 @@ function cut(bytes: Buffer): { body: string; seal: z.infer<typeof Seal> } {
 
 /** The marks of the present format in a line that was authenticated. */
 function readBody(body: string): { marks: Marks; writtenAt: string } {
-  const { epoch, counters, chains, writtenAt } = Body.parse(JSON.parse(body))
-  return { marks: { epoch, counters, chains }, writtenAt }
+  const { writtenAt, format: _, ...marks } = Body.parse(JSON.parse(body))
+  return { marks, writtenAt }
 }
 
 /** @param keys whoever writes the place of the floor has none of them, and so cannot make a MAC */
@@ -86,9 +88,9 @@ export function createFloorCodec(keys: KeyProvider): FloorCodec {
       if (!equalSecrets(macOf(key, body), Buffer.from(seal.mac, 'hex'))) throw new FloorForgedError('its MAC is wrong')
       return readBody(body)
     },
-    async encode({ epoch, counters, chains }, at) {
+    async encode({ epoch, counters, chains, versions }, at) {
       const { key, wrapped } = await current()
-      const body = JSON.stringify({ format: FORMAT, writtenAt: at.toISOString(), epoch, counters, chains })
+      const body = JSON.stringify({ format: FORMAT, writtenAt: at.toISOString(), epoch, counters, chains, versions })
       const seal = { key: wrapped.toString('base64'), mac: macOf(key, body).toString('hex') }
       return Buffer.from(`${body}\n${JSON.stringify(seal)}\n`)
     },

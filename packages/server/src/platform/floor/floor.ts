@@ -5,10 +5,13 @@ import { awaitDurable } from '../db/durable.ts'
 import { fail, HttpError } from '../http/errors.ts'
 import type { Logger } from '../observability/log.ts'
 import type { Metrics } from '../observability/metrics.ts'
+import type { RecordKind } from '../security/records/kind.ts'
+import { readNewer } from '../security/records/newer.ts'
 import type { FloorCodec } from './document.ts'
 import { covers, describeSetbacks, highest, type Marks } from './marks.ts'
-import { type ChainSource, compare, type Found, readMarks } from './source.ts'
+import { type ChainSource, compare, readMarks } from './source.ts'
 import type { FloorStorage } from './storage.ts'
+import { writtenUpTo } from './store.ts'
 import { createStored, type Stored } from './stored.ts'
 
 const PAUSE_MS = 1_000
@@ -53,6 +56,8 @@ export interface FloorOptions {
   /** Not the pool of requests, which may be exhausted. Of the server that takes writes. */
   db: Db
   chains: readonly ChainSource[]
+  /** Of whose records the floor holds versions. */
+  kinds: readonly RecordKind[]
   /** Whether this process made the installation, so that nothing is missed if there is no floor yet. */
   isNew: boolean
   /** Whether a floor that is there is of another database: in development, databases come and go. */
@@ -76,6 +81,12 @@ const STALE = 'The database could not be compared with its floor'
 function unlessTampered(error: unknown): null {
   if (error instanceof HttpError && error.code === 'record_tampered') return null
   throw error
+}
+
+/** What was found, with the versions that are above the floor. From now on, records below the floor do not verify. */
+async function withVersions({ db, kinds }: FloorOptions, floor: Marks | null, found: Marks): Promise<Marks> {
+  if (floor !== null) db.records.remember(floor.versions)
+  return { ...found, versions: await readNewer(db, kinds, floor?.versions ?? {}) }
 }
 
 function warnIfMissing({ storage, isNew, log }: FloorOptions, seen: Stored): void {
@@ -120,7 +131,7 @@ export function createFloor(options: FloorOptions): Floor {
   }
 
   /** What of the floor still counts: an operator may have accepted an earlier state, here or on another machine. */
-  function inEpoch(floor: Marks | null, { marks: { epoch } }: Found): Marks | null {
+  function inEpoch(floor: Marks | null, { epoch }: Marks): Marks | null {
     if (known !== null && epoch > known.epoch) options.onAccepted()
     return floor !== null && epoch > floor.epoch ? null : floor
   }
@@ -138,8 +149,9 @@ export function createFloor(options: FloorOptions): Floor {
     if (setbacks.length > 0) return conclude(readAt, describeSetbacks(setbacks))
     conclude(readAt, null)
     if (!wasCompared) warnIfMissing(options, seen)
-    if (floor === null || !covers(floor, found.marks)) await awaitDurable(db, found.written)
-    known = floor === null ? found.marks : highest(floor, found.marks)
+    const marks = await withVersions(options, floor, found)
+    if (floor === null || !covers(floor, marks)) await awaitDurable(db, await writtenUpTo(db))
+    known = floor === null ? marks : highest(floor, marks)
     wasCompared ||= seen.kind !== 'unread'
     await stored.write(known, seen)
   }

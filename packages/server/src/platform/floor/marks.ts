@@ -12,6 +12,8 @@ export interface Marks {
   counters: Readonly<Record<string, number>>
   /** The ends of the chains by name, e.g. `audit ten_…`. */
   chains: Readonly<Record<string, Place>>
+  /** The newest versions of single records, by their places: see `RecordKeeper.remember`. */
+  versions: Readonly<Record<string, number>>
 }
 
 /** Something in which a database is behind its floor. */
@@ -31,15 +33,23 @@ const ownPlace = (chains: Marks['chains'], name: string): Place | undefined =>
 const ownCount = (counters: Marks['counters'], name: string): number =>
   Object.hasOwn(counters, name) ? (counters[name] as number) : 0
 
+function highestCounts(one: Marks['counters'], other: Marks['counters']): Record<string, number> {
+  const counts = { ...one }
+  for (const [name, n] of Object.entries(other)) counts[name] = Math.max(ownCount(counts, name), n)
+  return counts
+}
+
+const coversCounts = (one: Marks['counters'], other: Marks['counters']): boolean =>
+  Object.entries(other).every(([name, n]) => ownCount(one, name) >= n)
+
 /** The higher of two marks: of the later epoch, or in each counter and chain. At the same place the first one's hash stays. */
 export function highest(one: Marks, other: Marks): Marks {
   if (one.epoch !== other.epoch) return one.epoch > other.epoch ? one : other
-  const counters = { ...one.counters }
-  for (const [name, n] of Object.entries(other.counters)) counters[name] = Math.max(ownCount(counters, name), n)
+  const counters = highestCounts(one.counters, other.counters)
   const chains = { ...one.chains }
   for (const [name, place] of Object.entries(other.chains))
     if (place.seq > (ownPlace(chains, name)?.seq ?? -1)) chains[name] = place
-  return { epoch: one.epoch, counters, chains }
+  return { epoch: one.epoch, counters, chains, versions: highestCounts(one.versions, other.versions) }
 }
 
 const isSamePlace = (one: Place, other: Place | undefined) => one.seq === other?.seq && one.hash === other.hash
@@ -48,7 +58,8 @@ const isSamePlace = (one: Place, other: Place | undefined) => one.seq === other?
 export function covers(marks: Marks, other: Marks): boolean {
   return (
     marks.epoch === other.epoch &&
-    Object.entries(other.counters).every(([name, n]) => ownCount(marks.counters, name) >= n) &&
+    coversCounts(marks.counters, other.counters) &&
+    coversCounts(marks.versions, other.versions) &&
     Object.entries(other.chains).every(([name, place]) => {
       const own = ownPlace(marks.chains, name)
       return own !== undefined && (own.seq > place.seq || isSamePlace(own, place))

@@ -1,7 +1,7 @@
 import type { Db } from '../db/db.ts'
 import type { Id } from '../ids.ts'
 import { type Marks, passedPlaces, type Setback, setbacksOf } from './marks.ts'
-import { readChanges, readEpoch, writtenUpTo } from './store.ts'
+import { readChanges, readEpoch } from './store.ts'
 
 /** A tenant's place in a chain. */
 export interface ChainPlace {
@@ -23,17 +23,10 @@ export interface ChainSource {
   counter?(db: Db): Promise<number>
 }
 
-/** What the database says of itself. */
-export interface Found {
-  marks: Marks
-  /** Up to where the database's log must be durable for the marks to be. */
-  written: string
-}
-
 const PORTION = 5_000
 
 /**
- * Reads how far the database has come.
+ * Reads how far the database has come, without versions of records.
  * @param chains those of all slices
  * @throws record_tampered for an epoch that no operator began
  */
@@ -41,7 +34,7 @@ export async function readMarks(
   db: Db,
   chains: readonly ChainSource[],
   epochOf: (db: Db) => Promise<number> = readEpoch,
-): Promise<Found> {
+): Promise<Marks> {
   const epoch = await epochOf(db)
   const counters: Record<string, number> = { records: await readChanges(db) }
   const places: Record<string, { seq: number; hash: string }> = {}
@@ -54,7 +47,7 @@ export async function readMarks(
       after = ends.at(-1)?.tenantId as string
     }
   }
-  return { marks: { epoch, counters, chains: places }, written: await writtenUpTo(db) }
+  return { epoch, counters, chains: places, versions: {} }
 }
 
 /** Chains that no longer have the entry that the floor names. */
@@ -81,12 +74,7 @@ async function findForks(db: Db, sources: readonly ChainSource[], floor: Marks, 
 }
 
 /** In what a database is behind its floor. */
-export async function compare(
-  db: Db,
-  sources: readonly ChainSource[],
-  floor: Marks,
-  { marks }: Found,
-): Promise<Setback[]> {
-  const setbacks = setbacksOf(floor, marks)
-  return setbacks.length > 0 ? setbacks : findForks(db, sources, floor, marks)
+export async function compare(db: Db, sources: readonly ChainSource[], floor: Marks, found: Marks): Promise<Setback[]> {
+  const setbacks = setbacksOf(floor, found)
+  return setbacks.length > 0 ? setbacks : findForks(db, sources, floor, found)
 }

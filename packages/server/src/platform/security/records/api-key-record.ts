@@ -6,6 +6,7 @@ export const API_KEY_RECORD = defineRecord({
   table: 'api_keys',
   key: ['id'],
   versioned: true,
+  floor: true,
   columns: {
     type: 'text',
     scopes: 'texts',

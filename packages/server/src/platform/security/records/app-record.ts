@@ -9,6 +9,7 @@ export const APP_RECORD = defineRecord({
   table: 'apps',
   key: ['id'],
   versioned: true,
+  floor: true,
   columns: {
     allowed_origins: 'texts',
     allowed_redirect_urls: 'texts',

@@ -32,7 +32,16 @@ export interface RecordKeeper {
   committed(kind: RecordKind, row: RecordRow): void
   /** Refuses a record because of something beside its MAC, in the same way. */
   refuse(kind: RecordKind, row: RecordRow, why: string): never
-  /** Forgets the versions that this process has seen. For tests that set rows back on purpose. */
+  /** Whether a row has a MAC, and the right one. Reports nothing. */
+  isSealed(kind: RecordKind, row: RecordRow): Promise<boolean>
+  /**
+   * Notes versions that others have seen committed, by the places of their records: from now on older ones do not verify, however many
+   * other records this process sees.
+   */
+  remember(versions: Readonly<Record<string, number>>): void
+  /** Whether a row that a statement read is older than one that was committed before the statement began at `readAt`. */
+  isOlder(kind: RecordKind, row: RecordRow, readAt: number): boolean
+  /** Forgets all these versions: an operator took an earlier state for the present one. */
   forgetVersions(): void
 }
 
@@ -59,5 +68,8 @@ export const NO_RECORDS: RecordKeeper = {
   proof: none,
   committed: none,
   refuse: none,
+  isSealed: none,
+  remember: none,
+  isOlder: none,
   forgetVersions: none,
 }

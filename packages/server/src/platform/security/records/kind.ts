@@ -36,6 +36,11 @@ interface Declaration {
   since?: number
   /** Whether the table has a `version` that each change raises. Without one, a row is never changed. */
   versioned: boolean
+  /**
+   * Whether the floor holds the versions of its rows, so that an older one is refused after a restart, too: for kinds of which a tenant
+   * has few, and which rarely change.
+   */
+  floor?: boolean
   /** What says who may do what: covered by the MAC. */
   columns: Readonly<Record<string, ColumnType>>
   /**

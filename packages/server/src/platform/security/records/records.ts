@@ -20,6 +20,9 @@ const DOMAIN = 'halfkey/v1/record\n'
 /** In place of the MAC of a row that was ended although it did not verify: it never verifies again. */
 export const TAMPERED = Buffer.of(0)
 
+/** What is wrong with a row that was put back as it was. */
+export const OLDER = 'it is an older one'
+
 const VERSIONS_MAX = 100_000
 /** How often one record is reported by one process. */
 const REPORT_EVERY_MS = 60_000
@@ -46,7 +49,8 @@ const textKey = (value: unknown) => (Buffer.isBuffer(value) ? value.toString('he
 /** A record's id for events and lists: its key without the tenant. */
 export const idOf = (kind: RecordKind, row: RecordRow): string =>
   kind.key.map((column) => textKey(row[column])).join(' ')
-const place = (kind: RecordKind, row: RecordRow) => `${kind.name} ${tenantOf(row)} ${idOf(kind, row)}`
+/** Names a record in a process and in the floor. */
+export const placeOf = (kind: RecordKind, row: RecordRow): string => `${kind.name} ${tenantOf(row)} ${idOf(kind, row)}`
 
 /** The MAC over a row. @throws RangeError for a value without a canonical form */
 function macOf(key: KeyObject, kind: RecordKind, row: RecordRow): Buffer {
@@ -62,23 +66,44 @@ function hasRightMac(key: KeyObject, kind: RecordKind, row: RecordRow): boolean 
   }
 }
 
-/** The newest version of each record that this process has seen committed, and since when. */
+interface Seen {
+  version: number
+  /** Since when, by `performance.now()`. */
+  at: number
+}
+
+interface SeenByPlace {
+  get(place: string): Seen | undefined
+  set(place: string, seen: Seen): unknown
+}
+
+function raise(seen: SeenByPlace, place: string, version: number): void {
+  const known = seen.get(place)
+  if (known === undefined || known.version < version) seen.set(place, { version, at: performance.now() })
+}
+
+/** The newest version of each record that this process has seen committed, or that the floor holds, and since when. */
 function createVersions() {
-  const seen = new LRUCache<string, { version: number; at: number }>({ max: VERSIONS_MAX })
+  const seen = new LRUCache<string, Seen>({ max: VERSIONS_MAX })
+  const kept = new Map<string, Seen>()
   return {
     note(kind: RecordKind, row: RecordRow): void {
-      if (!kind.versioned) return
-      const at = place(kind, row)
-      const version = row.version as number
-      const known = seen.get(at)
-      if (known === undefined || known.version < version) seen.set(at, { version, at: performance.now() })
+      if (kind.versioned) raise(seen, placeOf(kind, row), row.version as number)
     },
-    /** Whether a row is older than one that was committed before the statement that read it began. */
+    remember(versions: Readonly<Record<string, number>>): void {
+      for (const [place, version] of Object.entries(versions)) raise(kept, place, version)
+    },
     isOlder(kind: RecordKind, row: RecordRow, readAt: number): boolean {
-      const known = kind.versioned ? seen.get(place(kind, row)) : undefined
-      return known !== undefined && known.at < readAt && (row.version as number) < known.version
+      if (!kind.versioned) return false
+      const place = placeOf(kind, row)
+      return [seen.get(place), kept.get(place)].some(
+        (known) => known !== undefined && known.at < readAt && (row.version as number) < known.version,
+      )
     },
-    clear: () => seen.clear(),
+    clear() {
+      seen.clear()
+      kept.clear()
+    },
   }
 }
 
@@ -145,7 +170,7 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
   return {
     async check(kind, rows, readAt, isCommitted) {
       for (const row of rows) {
-        const fault = (await faultOf(kind, row)) ?? (versions.isOlder(kind, row, readAt) ? 'it is an older one' : null)
+        const fault = (await faultOf(kind, row)) ?? (versions.isOlder(kind, row, readAt) ? OLDER : null)
         if (fault !== null) refuse(kind, row, fault)
         if (isCommitted) versions.note(kind, row)
       }
@@ -170,6 +195,11 @@ export function createRecordKeeper(options: KeeperOptions): RecordKeeper {
     },
     committed: (kind, row) => versions.note(kind, row),
     refuse,
+    async isSealed(kind, row) {
+      return row.mac !== null && hasRightMac(await keyOf(row), kind, row)
+    },
+    remember: versions.remember,
+    isOlder: versions.isOlder,
     forgetVersions: versions.clear,
   }
 }

@@ -10,6 +10,7 @@ export const SIGNING_KEY_RECORD = defineRecord({
   key: ['id'],
   owner: 'none',
   versioned: true,
+  floor: true,
   columns: {
     private_key_sealed: 'sealed',
     remote_public_key: 'bytes',

@@ -2,7 +2,7 @@ import type { Db } from '../../db/db.ts'
 import { composed } from '../sealed-values.ts'
 import { GENERATION } from './enforcement.ts'
 import type { RecordKind, RecordRow } from './kind.ts'
-import { idOf } from './records.ts'
+import { idOf, OLDER } from './records.ts'
 
 /** Rows that one statement looks at. */
 const PORTION = 500
@@ -23,7 +23,8 @@ export interface BadRecord {
 }
 
 /** The columns by which rows are found: those of the primary key. */
-const keyOf = (kind: RecordKind) => (kind.owner === undefined ? ['tenant_id', ...kind.key] : kind.key)
+export const keyOf = (kind: RecordKind): readonly string[] =>
+  kind.owner === undefined ? ['tenant_id', ...kind.key] : kind.key
 
 /** Whether no row of a kind can be a tenant's. */
 const isForeign = (kind: RecordKind, tenantId: string | null) => tenantId !== null && kind.owner === 'none'
@@ -118,12 +119,16 @@ export async function* verifyRecords(
   scope: WalkScope,
   condition = 'true',
 ): AsyncGenerator<{ seen: number; bad: BadRecord[] }> {
+  let readAt = performance.now()
   for await (const rows of portions(db, kind, scope, condition)) {
     const bad: BadRecord[] = []
-    for (const row of rows)
-      if (!(await db.records.verifies(kind, row, await listFault(db, kind, row))))
+    for (const row of rows) {
+      const beside = (await listFault(db, kind, row)) ?? (db.records.isOlder(kind, row, readAt) ? OLDER : undefined)
+      if (!(await db.records.verifies(kind, row, beside)))
         bad.push({ kind: kind.name, tenantId: (row.tenant_id as string | undefined) ?? null, id: idOf(kind, row) })
+    }
     yield { seen: rows.length, bad }
+    readAt = performance.now()
   }
 }
 

@@ -6,6 +6,7 @@ export const ISSUER_RECORD = defineRecord({
   table: 'app_issuers',
   key: ['id'],
   versioned: true,
+  floor: true,
   columns: {
     app_id: 'text',
     issuer: 'text',

@@ -6,6 +6,7 @@ export const PROVIDER_RECORD = defineRecord({
   table: 'app_providers',
   key: ['id'],
   versioned: true,
+  floor: true,
   columns: {
     app_id: 'text',
     preset: 'text',

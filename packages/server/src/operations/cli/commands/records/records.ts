@@ -2,6 +2,7 @@ import { findReturned } from '../../../../insight/audit/service.ts'
 import type { Deps } from '../../../../platform/deps.ts'
 import { type BadRecord, countRecords, verifyRecords } from '../../../../platform/security/records/walk.ts'
 import { listTenants } from '../../../../tenancy/tenant/service.ts'
+import { rememberFloor } from '../../../restore/service.ts'
 import { counted, defineCommand, EXIT, withDeps } from '../../command.ts'
 import type { Progress } from '../../progress.ts'
 import { enforceRecords, told } from './enforce.ts'
@@ -51,9 +52,10 @@ async function findAllReturned(deps: Deps, progress: Progress): Promise<BadRecor
 export const recordsVerify = defineCommand({
   name: 'records verify',
   summary: 'Check every record that says who may use a key',
-  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Also lists API keys, sessions and wallets that the audit log says were revoked or frozen and whose rows say that they were not: somebody put them back. Records without a MAC are listed too where they are refused. Changes no record.`,
+  details: `Lists the records that something other than Halfkey changed, and exits with 1 if there are any. Also lists records that somebody put back as they were: of which the floor knows a newer version, or of which the audit log says that they were revoked, removed or frozen and their rows say that they were not. Records without a MAC are listed too where they are refused. Changes no record.`,
   async run(_, context) {
     const found = await withDeps(context, async (deps, progress) => {
+      const unread = await rememberFloor(deps)
       const bad: BadRecord[] = []
       let checked = 0
       for (const kind of deps.recordKinds) {
@@ -65,7 +67,7 @@ export const recordsVerify = defineCommand({
         }
       }
       const returned = await findAllReturned(deps, progress)
-      return { checked, bad, returned, enforced: await deps.enforcement.isEnforced() }
+      return { checked, bad, returned, unread, enforced: await deps.enforcement.isEnforced() }
     })
     const lines = [
       ...found.bad.map(told),
@@ -73,6 +75,10 @@ export const recordsVerify = defineCommand({
         (each) => `${told(each)}: the audit log says that it was ended, and its row that it was not`,
       ),
     ]
+    if (found.unread !== null)
+      lines.push(
+        `${found.unread} So settings, keys and members that were put back as they were are not found by their versions.`,
+      )
     const open = found.enforced ? '' : ' Records without a MAC are accepted: run halfkey records enforce.'
     lines.push(
       `${counted(found.checked, 'record')} checked, ${found.bad.length} of them changed${found.returned.length === 0 ? '' : `, ${found.returned.length} put back`}.${open}`,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newAuthenticator, register, signUp } from '../../../../../test/harness/authenticator.ts'
 import { eventually, type Service, startService, type Tenant } from '../../../../../test/harness/harness.ts'
 import { newHolder, newSession, transfers } from '../../../../delegation/delegated.fixture.ts'
 import { signInAs } from '../../../../identity/sessions/sessions.fixture.ts'
@@ -10,7 +11,7 @@ import { runCli } from '../../cli.ts'
 let service: Service
 let tenant: Tenant
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ HALFKEY_FLOOR: 'off' })
   tenant = await service.newTenant()
 })
 afterAll(() => service.stop())
@@ -156,25 +157,37 @@ test('a wallet that was unfrozen is not taken for one that was put back', async 
   expect(returned.map(({ id }: { id: string }) => id)).not.toContain(walletId)
 })
 
-test('an issuer and a provider that an app trusted, and that were put back after they were deleted, are named', async () => {
+test('an app, an issuer, a provider and a passkey that were put back after they were removed are named', async () => {
   const issuer = { issuer: 'https://id.example.com', jwksUri: 'https://id.example.com/jwks', audiences: ['shop'] }
   const provider = { preset: 'google', clientId: 'shop', clientSecret: 'a secret of the client' }
   const returned: object[] = []
-  for (const [kind, body] of [
-    ['issuer', issuer],
-    ['provider', provider],
-  ] as const) {
-    const path = `/apps/${tenant.appId}/${kind}s`
-    const made = await tenant.post(path, body)
-    expect(made.status, made.text).toBe(201)
-    const { id } = made.body.data
-    await service.sql(`create table kept as select * from app_${kind}s where id = $1`, [id])
-    expect((await tenant.delete(`${path}/${id}`)).status).toBe(200)
-    await inLog(`${kind}.deleted`, id)
-    await service.sql(`insert into app_${kind}s select * from kept`)
+  async function deleteAndReturn(kind: string, action: string, table: string, id: string, path: string, by = {}) {
+    await service.sql(`create table kept as select * from ${table} where id = $1`, [id])
+    const deleted = await tenant.delete(`${path}/${id}`, by)
+    expect(deleted.status, deleted.text).toBe(200)
+    await inLog(action, id)
+    await service.sql(`insert into ${table} select * from kept`)
     await service.sql('drop table kept')
     returned.push({ kind, tenantId: tenant.tenantId, id })
   }
+  for (const [kind, path, table, body] of [
+    ['issuer', `/apps/${tenant.appId}/issuers`, 'app_issuers', issuer],
+    ['provider', `/apps/${tenant.appId}/providers`, 'app_providers', provider],
+    ['app', '/apps', 'apps', { name: 'Another' }],
+  ] as const) {
+    const made = await tenant.post(path, body)
+    expect(made.status, made.text).toBe(201)
+    await deleteAndReturn(kind, `${kind}.deleted`, table, made.body.data.id, path)
+  }
+  const { user, accessToken } = await signUp(tenant, { email: 'ada@example.com' })
+  const [passkey] = await service.sql<{ id: string }>('select id from passkeys where user_id = $1', [user.id])
+  const headers = { authorization: `Bearer ${accessToken}` }
+  // With its user's row, which lists it.
+  const putUserBack = await steal('users', user.id)
+  await register(tenant, {}, { authenticator: newAuthenticator(), headers })
+  await deleteAndReturn('passkey', 'passkey.removed', 'passkeys', passkey?.id as string, '/auth/passkeys', { headers })
+  await service.sql('delete from passkeys where user_id = $1 and id <> $2', [user.id, passkey?.id])
+  await putUserBack()
   const found = await verify()
   expect([found.exitCode, found.bad]).toEqual([1, []])
   expect(found.returned).toEqual(expect.arrayContaining(returned))
