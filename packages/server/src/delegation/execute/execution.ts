@@ -198,7 +198,7 @@ export function approvalOf(deps: Deps, row: TransactionRow): Execution['approval
 
 /**
  * What `execute` returns for a transaction that a transactional ledger ended before. A completed row has no MAC, so it counts only
- * with the update that the session's party signed for this command: else nothing has happened. `signature`: the one of a call that names a
+ * with the update that the session's party signed for this command, with these commands: else nothing has happened. `signature`: the one of a call that names a
  * signing request, which must be over that update, so that the row of one request cannot stand for the update of another; null for
  * others. @throws record_tampered; signature_invalid; its error, if it failed
  */
@@ -214,7 +214,9 @@ export async function answerEnded(
     const command = { actAs: session.party_id, commandId: ledgerCommandId(row), prepared: null }
     const outcome = await ledgerOf(deps, session).getTransaction(db, session.tenant_id, command)
     if (outcome.state !== 'final' || outcome.receipt.updateId !== row.update_id) return refuseUnproven(db, row)
-    if (signature !== null) requireSigned(session, outcome.payload, signature)
+    if (signature !== null) requireSigned(session, outcome.signed?.payload, signature)
+    // Somebody who exchanged the hash could have it answer for other commands.
+    if (outcome.signed && !hashOf(outcome.signed.commands).equals(row.commands_hash)) return refuseUnproven(db, row)
   }
   return answerOf(deps, session, row)
 }

@@ -3,6 +3,8 @@ import { expectError } from '../../../test/harness/envelope.ts'
 import { type Answer, eventually, type Service, startService } from '../../../test/harness/harness.ts'
 import { eventsOf } from '../../identity/sessions/sessions.fixture.ts'
 import { EVENT_CATALOGUE } from '../../platform/events/event-catalogue.ts'
+import { canonicalJson } from '../../platform/security/canonical-json.ts'
+import { sha256 } from '../../platform/security/crypto.ts'
 import {
   create,
   everything,
@@ -59,6 +61,23 @@ describe('a commandId', () => {
       [create('Other:Thing', {})],
     ])
       expectError(await session.execute({ commandId: 'a', commands }), 409, 'duplicate_command')
+  })
+
+  test('whose row got the hash of other commands by SQL answers for neither, and happens for neither', async () => {
+    const { session, holding } = await begun('50')
+    const [paid, claimed] = [transfer(holding, '3'), transfer(holding, '40')]
+    const first = expectStatus(await session.execute({ commandId: 'a', commands: [paid] }), 200)
+    const exchange = (commands: object[]) =>
+      service.sql('update transactions set commands_hash = $1 where id = $2', [
+        sha256(canonicalJson(commands)),
+        first.transactionId,
+      ])
+    await exchange([claimed])
+    expectError(await session.execute({ commandId: 'a', commands: [claimed] }), 500, 'record_tampered')
+    expectError(await session.execute({ commandId: 'a', commands: [paid] }), 409, 'duplicate_command')
+    await exchange([paid])
+    expect(expectStatus(await session.execute({ commandId: 'a', commands: [paid] }), 200)).toEqual(first)
+    expect((await holdingsOf(session)).map(({ amount }) => amount)).toEqual(['97'])
   })
 
   test('with the same commands in another order of their fields is the same', async () => {

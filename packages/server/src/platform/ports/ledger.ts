@@ -124,6 +124,13 @@ export interface SignedUpdate extends Receipt {
   flows: Flow[]
 }
 
+/** What a party signed for a command. */
+export interface SignedCommands {
+  payload: Buffer
+  /** Read out of the signed bytes. */
+  commands: readonly Command[]
+}
+
 /** Something that a key has to sign. */
 interface ToSign {
   payload: Buffer
@@ -150,13 +157,13 @@ export interface OnboardingOf {
 
 /**
  * What became of a command. `pending`: nothing is known, it may still happen. `included`: it happened, in `depth` blocks or
- * the like, and may be undone. `final`: it happened; `payload`, from ledgers that join, is what its party signed for it.
+ * the like, and may be undone. `final`: it happened; `signed`, from ledgers that join, is what its party signed for it.
  * `replaced`: something else happened instead of it. `never`: it did not happen and cannot any more.
  */
 export type Outcome =
   | { state: 'pending' }
   | { state: 'included'; depth: number; receipt: Receipt }
-  | { state: 'final'; receipt: Receipt; payload?: Buffer }
+  | { state: 'final'; receipt: Receipt; signed?: SignedCommands }
   | { state: 'replaced'; by: string | null }
   | { state: 'never' }
 

@@ -13,6 +13,7 @@ import {
   type Prepared,
   type PrepareRequest,
   type Receipt,
+  type SignedCommands,
   type Update,
 } from '../../../platform/ports/ledger.ts'
 import { partyOf } from '../../../platform/ports/party.ts'
@@ -197,10 +198,10 @@ const receiptOf = (row: Pick<store.UpdateRow, 'update_id' | 'offset' | 'recorded
  * What the party of an update signed for its command; null if it signed nothing of the kind. Somebody who writes the database can insert any
  * update.
  */
-function signedPayload(
+function signedCommands(
   tenantId: Id<'ten'>,
   { update_id, act_as, command_id, prepared, signatures }: store.UpdateRow,
-): Buffer | null {
+): SignedCommands | null {
   const decoded = decode(prepared)
   const isGenuine =
     decoded.tenantId === tenantId &&
@@ -208,7 +209,7 @@ function signedPayload(
     decoded.commandId === command_id &&
     updateIdOf(decoded.payload) === update_id &&
     signatures.some((kept) => isSignedFor(act_as, decoded.payload, readSignature(kept)))
-  return isGenuine ? decoded.payload : null
+  return isGenuine ? { payload: decoded.payload, commands: decoded.commands } : null
 }
 
 /**
@@ -230,7 +231,7 @@ function submission(prepared: Prepared, signatures: readonly LedgerSignature[], 
  */
 async function repeated(tx: Db, { tenantId, actAs, commandId, payload }: Decoded): Promise<Receipt | undefined> {
   const row = await store.findUpdate(tx, tenantId, actAs, commandId)
-  if (row !== undefined && signedPayload(tenantId, row)?.equals(payload) !== true)
+  if (row !== undefined && signedCommands(tenantId, row)?.payload.equals(payload) !== true)
     throw new LedgerError('duplicate_command', 'Another transaction has this command id.')
   return row && receiptOf(row)
 }
@@ -324,13 +325,13 @@ export function createEmbeddedLedger({ keys }: { keys: KeyProvider }): Followabl
     submission,
     async getTransaction(db, tenantId, { actAs, commandId }) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
-      const payload = row === undefined ? null : signedPayload(tenantId, row)
-      if (row === undefined || payload === null) return { state: 'pending' }
-      return { state: 'final', receipt: receiptOf(row), payload }
+      const signed = row === undefined ? null : signedCommands(tenantId, row)
+      if (row === undefined || signed === null) return { state: 'pending' }
+      return { state: 'final', receipt: receiptOf(row), signed }
     },
     async findSigned(db, tenantId, { actAs, commandId }) {
       const row = await store.findUpdate(db, tenantId, actAs, commandId)
-      if (row === undefined || signedPayload(tenantId, row) === null) return undefined
+      if (row === undefined || signedCommands(tenantId, row) === null) return undefined
       return { ...receiptOf(row), flows: decode(row.prepared).flows }
     },
     query: (db, query) => queryContracts(parts, db, query),
