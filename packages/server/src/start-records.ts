@@ -31,7 +31,7 @@ export async function startRecords({ db, enforcement, log, isNew, serves }: Star
   if (!(await enforcement.isEnforced()))
     log.warn(
       (await enforcement.isEnforced(1))
-        ? 'records of users, and lists in records, were not protected by the earlier release, and count as they are until you run: halfkey records enforce'
+        ? 'some records were not protected by the earlier release, and count as they are until you run: halfkey records enforce'
         : 'records without a MAC are accepted, so write access to the database can forge them; run: halfkey records enforce',
     )
   if (!serves) return

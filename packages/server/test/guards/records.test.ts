@@ -14,7 +14,8 @@ const NO_COLUMN = ['primary', 'constraint', 'unique', 'foreign', 'check']
 
 /** The columns that the migrations give a table. */
 function columnsOf(table: string): string[] {
-  const created = new RegExp(`^create table ${table} \\(\\n([\\s\\S]*?)^\\)`, 'm').exec(migrations)?.[1] ?? ''
+  const firstName = new RegExp(`^alter table ([a-z_]+) rename to ${table};`, 'm').exec(migrations)?.[1] ?? table
+  const created = new RegExp(`^create table ${firstName} \\(\\n([\\s\\S]*?)^\\)`, 'm').exec(migrations)?.[1] ?? ''
   const first = [...created.matchAll(/^ {2}"?([a-z_0-9]+)"? /gm)].map(([, name]) => name as string)
   const alterations = [...migrations.matchAll(new RegExp(`^alter table ${table}\\s([^;]*);`, 'gm'))]
   const added = alterations.flatMap(([, text]) =>

@@ -58,7 +58,7 @@ export async function lockFactor(tx: Db, { tenantId, userId }: Owner): Promise<H
   )
   const fault = faultOf({ user, factor })
   // A process of an earlier release keeps neither version nor digest.
-  if (fault !== null && (await tx.records.isEnforced()))
+  if (fault !== null && (await tx.records.isEnforced(FACTOR_RECORD.since)))
     tx.records.refuse(USER_RECORD, user as object as RecordRow, fault)
   return { user, factor }
 }
@@ -151,7 +151,7 @@ async function unusedCodes(tx: Db, factor: FactorRow): Promise<Buffer[]> {
     where tenant_id = ${factor.tenant_id} and user_id = ${factor.user_id} and used_at is null`)
   const hashes = rows.map(({ hash }) => hash)
   const isKnown = factor.recovery_digest !== null && digestOf(hashes).equals(factor.recovery_digest)
-  if (!isKnown && (await tx.records.isEnforced()))
+  if (!isKnown && (await tx.records.isEnforced(FACTOR_RECORD.since)))
     tx.records.refuse(FACTOR_RECORD, factor as object as RecordRow, 'its recovery codes are others')
   return hashes
 }

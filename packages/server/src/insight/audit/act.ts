@@ -1,3 +1,4 @@
+import type { AuditOnlyRow } from '../../platform/events/audit-only-entries.ts'
 import type { EVENT_CATALOGUE, EventType } from '../../platform/events/event-catalogue.ts'
 import type { EventContext, FeedEvent } from '../../platform/events/feed.ts'
 import { type Id, newId } from '../../platform/ids.ts'
@@ -83,17 +84,6 @@ export function actOfEvent(tenantId: Id<'ten'>, { id, type, appId, createdAt, bo
   const what = { actor: actorOf(type, data, context), action: type, target }
   const act = actOf(context, what, text(data.userId))
   return { id: newId('aud'), at: createdAt.toISOString(), appId, eventId: id, ...act }
-}
-
-/** A note as the table holds it. */
-export interface AuditOnlyRow {
-  id: Id<'aud'>
-  at: Date
-  action: string
-  target: string
-  user_id: Id<'usr'> | null
-  app_id: Id<'app'> | null
-  context: EventContext
 }
 
 /** The entry of an act that is no event. */

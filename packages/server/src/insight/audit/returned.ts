@@ -1,9 +1,10 @@
 import type { Db, Sql } from '../../platform/db/db.ts'
 import type { Id } from '../../platform/ids.ts'
+import { waitingNotes } from './notes.ts'
 import * as store from './store.ts'
 
 /** Kinds of records, by the action that ends one. What is ended so is never alive again, except for wallets and users. */
-const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>): Sql }>> = {
+const ENDS: Readonly<Record<string, { kind: string; alive(tenantId: Id<'ten'>, waiting: store.Waiting): Sql }>> = {
   'api_key.revoked': { kind: 'api_key', alive: store.aliveKey },
   'delegated_session.revoked': { kind: 'delegated_session', alive: store.aliveDelegatedSession },
   'session.revoked': { kind: 'session', alive: store.aliveSession },
@@ -25,14 +26,27 @@ export interface Returned {
   id: string
 }
 
+/** What acts that are not in the log yet are about: those that somebody else inserted do not count. */
+async function readWaiting(db: Db, tenantId: Id<'ten'>): Promise<store.Waiting> {
+  const waiting = new Map<string, string[]>()
+  for await (const notes of waitingNotes(db, tenantId))
+    for (const { action, target } of notes.genuine) waiting.set(action, [...(waiting.get(action) ?? []), target])
+  return waiting
+}
+
 /**
  * Holds a tenant's records against the log: a row that was put back as it was before its end, with its MAC, differs from it. The log must
  * be whole itself: see `verifyLog`. Yields, portion by portion, how many entries it looked at and what came back.
  */
 export async function* findReturned(db: Db, tenantId: Id<'ten'>): AsyncGenerator<{ seen: number; found: Returned[] }> {
+  const waiting = await readWaiting(db, tenantId)
   for (const [action, { kind, alive }] of Object.entries(ENDS)) {
     for (let after = 0; ; ) {
-      const { seen, last, ids } = await store.returnedAmong(db, tenantId, { action, after, alive: alive(tenantId) })
+      const { seen, last, ids } = await store.returnedAmong(db, tenantId, {
+        action,
+        after,
+        alive: alive(tenantId, waiting),
+      })
       yield { seen, found: ids.map((id) => ({ kind, id })) }
       if (last === null) break
       after = last

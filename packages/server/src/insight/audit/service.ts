@@ -19,6 +19,7 @@ import {
   SALT_BYTES,
   sealAddress,
 } from './chain.ts'
+import { takeNotes } from './notes.ts'
 import type { AuditEntry, ListAuditLog } from './schema.ts'
 import * as store from './store.ts'
 
@@ -26,7 +27,6 @@ export { findReturned } from './returned.ts'
 
 /** Entries that are hashed and written at a time: the process answers requests in between. */
 const PORTION = 200
-const NOTES_A_TURN = 1_000
 
 type Appending = Pick<Deps, 'keys' | 'now' | 'log'>
 
@@ -142,9 +142,9 @@ async function followNotes(db: Db, deps: Appending): Promise<boolean> {
   return workForTenants(tenants, 'the audit log could not record actions', async (tenantId) => {
     await openKey(db, deps, tenantId)
     return db.tx(async (tx) => {
-      const notes = await store.takeNotes(tx, tenantId, NOTES_A_TURN)
+      const { notes, more } = await takeNotes(tx, tenantId)
       await appendOrTell(tx, deps, tenantId, notes.map(actOfAuditOnly))
-      return notes.length === NOTES_A_TURN
+      return more
     })
   })
 }

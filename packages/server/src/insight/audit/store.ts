@@ -1,9 +1,9 @@
 import { and, type Db, isoTime, type Sql, sql, unprepared } from '../../platform/db/db.ts'
 import type { AuditOnlyAction } from '../../platform/events/audit-actions.ts'
+import type { AuditOnlyRow } from '../../platform/events/audit-only-entries.ts'
 import { EVENT_TYPES } from '../../platform/events/event-catalogue.ts'
 import type { ChainPlace } from '../../platform/floor/source.ts'
 import { type Id, isId } from '../../platform/ids.ts'
-import type { AuditOnlyRow } from './act.ts'
 import type { AuditRecord, SignedHead } from './chain.ts'
 import type { AuditEntry } from './schema.ts'
 
@@ -107,13 +107,35 @@ export async function tenantsWithNotes(db: Db, limit: number): Promise<Id<'ten'>
   return rows.map((row) => row.tenant_id)
 }
 
-/** Removes the oldest audit-only entries of a tenant from their table, and returns them. */
-export async function takeNotes(tx: Db, tenantId: Id<'ten'>, limit: number): Promise<AuditOnlyRow[]> {
-  const rows = await tx.query<AuditOnlyRow>(sql`
-    delete from audit_only_entries where tenant_id = ${tenantId} and id in (
-      select id from audit_only_entries where tenant_id = ${tenantId} order by id limit ${limit})
-    returning id, at, action, target, user_id, app_id, context`)
-  return rows.sort((a, b) => (a.id < b.id ? -1 : 1))
+/** The next audit-only entries of a tenant, in the order of their ids, not verified. */
+export function notesAfter(db: Db, tenantId: Id<'ten'>, after: string, limit: number): Promise<AuditOnlyRow[]> {
+  return db.query<AuditOnlyRow>(selectNotes(tenantId, after, limit))
+}
+
+/** The same, locked until the transaction ends: no other worker takes them. */
+export function lockNotesAfter(tx: Db, tenantId: Id<'ten'>, after: string, limit: number): Promise<AuditOnlyRow[]> {
+  return tx.query<AuditOnlyRow>(sql`${selectNotes(tenantId, after, limit)} for update`)
+}
+
+const selectNotes = (tenantId: Id<'ten'>, after: string, limit: number): Sql => sql`
+  select tenant_id, id, at, action, target, user_id, app_id, context, mac from audit_only_entries
+  where tenant_id = ${tenantId} and id > ${after} order by id limit ${limit}`
+
+/** The ids of those that have their entries. */
+export async function findRecorded(
+  db: Db,
+  tenantId: Id<'ten'>,
+  notes: readonly Pick<AuditOnlyRow, 'id' | 'target'>[],
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    select n.id from unnest(${notes.map(({ id }) => id)}::text[], ${notes.map(({ target }) => target)}::text[]) as n(id, target)
+    where exists (select from audit_entries a where a.tenant_id = ${tenantId} and a.target = n.target and a.id = n.id)`)
+  return rows.map(({ id }) => id)
+}
+
+/** Removes audit-only entries. */
+export async function removeNotes(tx: Db, tenantId: Id<'ten'>, ids: readonly string[]): Promise<void> {
+  await tx.run(sql`delete from audit_only_entries where tenant_id = ${tenantId} and id = any(${ids}::text[])`)
 }
 
 /** The filter of a list; null does not narrow it. */
@@ -320,20 +342,20 @@ export const kept =
  * second or so, by processes whose clocks differ, can change places.
  */
 const LATER_IN_LOG = sql`u.seq > p.seq`
+/** Targets of acts that wait for their entries, and that verify, by action. */
+export type Waiting = ReadonlyMap<string, readonly string[]>
 /** Whether an act undid what an entry `p` says since, by an entry `u` or by one that waits. */
-const isUndone = (tenantId: Id<'ten'>, action: AuditOnlyAction, isLater: Sql): Sql => sql`(
+const isUndone = (tenantId: Id<'ten'>, waiting: Waiting, action: AuditOnlyAction, isLater: Sql): Sql => sql`(
     exists (
       select from audit_entries u
       where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action} and ${isLater})
-    or exists (
-      select from audit_only_entries u
-      where u.tenant_id = ${tenantId} and u.target = p.target and u.action = ${action}))`
-export const unfrozenWallet = (tenantId: Id<'ten'>): Sql => sql`
+    or p.target = any(${waiting.get(action) ?? []}::text[]))`
+export const unfrozenWallet = (tenantId: Id<'ten'>, waiting: Waiting): Sql => sql`
   select from wallets r where r.tenant_id = ${tenantId} and r.id = p.target and r.frozen_at is null
-    and not ${isUndone(tenantId, 'wallet.unfrozen', LATER_BY_CLOCK)}`
-export const activeUser = (tenantId: Id<'ten'>): Sql => sql`
+    and not ${isUndone(tenantId, waiting, 'wallet.unfrozen', LATER_BY_CLOCK)}`
+export const activeUser = (tenantId: Id<'ten'>, waiting: Waiting): Sql => sql`
   select from users r where r.tenant_id = ${tenantId} and r.id = p.target and r.status = 'active'
-    and not ${isUndone(tenantId, 'user.unsuspended', LATER_IN_LOG)}`
+    and not ${isUndone(tenantId, waiting, 'user.unsuspended', LATER_IN_LOG)}`
 /** A removed member is never one again. */
 export const presentMember = (tenantId: Id<'ten'>): Sql =>
   sql`select from members r where r.tenant_id = ${tenantId} and r.id = p.target and r.status <> 'removed'`

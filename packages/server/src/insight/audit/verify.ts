@@ -14,6 +14,7 @@ import {
   type WholeLog,
 } from './chain.ts'
 import { headerLine, type Watcher } from './log-file.ts'
+import { waitingNotes } from './notes.ts'
 import * as store from './store.ts'
 
 const PORTION = 1_000
@@ -73,6 +74,15 @@ async function requireRecorded(tx: Db, tenantId: Id<'ten'>): Promise<void> {
   if (repeated !== undefined) throw new AuditFault(`The event ${repeated.eventId} has several entries.`)
 }
 
+/** Every act that waits for its entry is one that this service wrote. @throws AuditFault */
+async function requireGenuineNotes(tx: Db, tenantId: Id<'ten'>): Promise<void> {
+  for await (const { forged } of waitingNotes(tx, tenantId))
+    for (const { id, action, target } of forged)
+      throw new AuditFault(
+        `The action ${action} of ${target} (${id}), which waits for its entry, was altered, inserted or put back after it had its entry. It does not get one.`,
+      )
+}
+
 /** A log as it is at one moment, before its entries are read. */
 interface OpenLog {
   tx: Db
@@ -119,6 +129,7 @@ export function verifyLog(
     if (unlike !== null)
       throw new AuditFault(`The event ${unlike.eventId} was altered: it does not match ${nameOf(unlike)}.`)
     await requireRecorded(tx, tenantId)
+    await requireGenuineNotes(tx, tenantId)
     return log
   })
 }

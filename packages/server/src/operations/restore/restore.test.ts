@@ -13,6 +13,8 @@ import {
 } from '../../delegation/delegated.fixture.ts'
 import { idTokenOf, kidsOf } from '../../identity/id-tokens/id-tokens.fixture.ts'
 import { signInAs } from '../../identity/sessions/sessions.fixture.ts'
+import { recordAuditOnly } from '../../platform/events/audit-only-entries.ts'
+import type { Id } from '../../platform/ids.ts'
 import { halfkey, type Installation, isReady, marksIn, newInstallation, readyz } from './restore.fixture.ts'
 
 /** The line of a text that has the last four characters of an API key. */
@@ -104,11 +106,9 @@ describe('a database that went back to an earlier state', () => {
   test('sends and derives nothing', async () => {
     const seqs = () => service.sql('select tenant_id, seq from audit_heads order by 1')
     const before = await seqs()
-    await service.sql(
-      `insert into audit_only_entries (tenant_id, id, at, action, target, context)
-       values ($1, 'aud_01jb2m7x9kq4t8v6w0r3s5y1zr', now(), 'tenant.created', 'x', '{"actor": "cli"}')`,
-      [known.tenant.tenantId],
-    )
+    const tenantId = known.tenant.tenantId as Id<'ten'>
+    const act = { tenantId, appId: null, action: 'tenant.created', target: 'x', cause: { actor: 'cli' } } as const
+    await service.deps.db.tx((tx) => recordAuditOnly(tx, service.deps, act))
     // The worker would have seen it by now: two turns of another loop have passed.
     const beats = async () => (await service.sql<{ at: Date }>('select max(heartbeat_at) as at from workers'))[0]?.at
     const first = await beats()

@@ -156,6 +156,7 @@ export const REMADE: Readonly<Record<string, Readonly<Record<string, string | nu
   wallet_recipients: { mac: null },
   apps: { mac: null, version: null },
   identities: { mac: null },
+  audit_only_entries: { mac: null },
   app_issuers: { mac: null, version: null },
   app_providers: { mac: null, version: null },
   // Transaction ids count within one server.

@@ -6,9 +6,9 @@ const LOOK_MS = 1_000
 
 /**
  * What a mark of now stands for: 1, the first records that had MACs; 2, those of users, second factors, user sessions and
- * templates, and all lists. A release that gives MACs to rows that are there already raises it, and says so in their kinds.
+ * templates, and all lists; 3, acts that wait for their entry in the audit log. A release that gives MACs to rows that are there already raises it, and says so in their kinds.
  */
-export const GENERATION = 2
+export const GENERATION = 3
 
 const TEXT = `Every record of this installation carries a MAC. A record without one is refused.
 Halfkey refuses such records as long as this file is here. Keep it with the key file.
