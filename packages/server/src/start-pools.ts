@@ -26,7 +26,7 @@ export function openPools(config: Config, connection: Connection, log: Logger, r
   const shared = { connection, log, records }
   const engineConnections = Math.min(ENGINE_CONNECTIONS_MAX, Math.max(2, Math.floor(config.databaseConnections / 6)))
   const others = 2 * engineConnections + PROBE_CONNECTIONS + KEY_CONNECTIONS
-  const apiConnections = Math.max(1, config.databaseConnections - others)
+  const apiConnections = config.databaseConnections - others
   const api = openDatabase({
     ...shared,
     connectionsMax: apiConnections,

@@ -53,8 +53,9 @@ export const SETTINGS = {
   databaseConnections: {
     env: 'HALFKEY_DATABASE_CONNECTIONS',
     default: '40',
-    parse: kinds.whole(4, 500),
-    doc: 'The maximum number of database connections of this process.',
+    // Below, the pools of the engine, the probes and the keys leave none for requests.
+    parse: kinds.whole(8, 500),
+    doc: 'The maximum number of database connections of this process, from 8. A worker opens one more, to listen for notifications. With DATABASE_REPLICA_URL, at most as many go to the standby.',
   },
   migrate: {
     env: 'HALFKEY_MIGRATE',

@@ -44,7 +44,7 @@ class Halfkey implements CrashService {
       env: this.#folder.env({
         DATABASE_URL: this.#database.url,
         HALFKEY_ADMIN_KEY: this.key,
-        HALFKEY_DATABASE_CONNECTIONS: '6',
+        HALFKEY_DATABASE_CONNECTIONS: '8',
         ...(isAhead ? { CLOCK_SHIFT_MS: String(this.#clockAheadMs) } : {}),
       }),
       nodeArgs: isAhead ? ['--import', CLOCK] : [],

@@ -37,7 +37,7 @@ test('a wrong setting is a problem with what to do, and what can be looked at al
   const { code, findings, problems } = await examine({
     DATABASE_URL: service.databaseUrl,
     HALFKEY_DATA_DIR: service.dataDir,
-    HALFKEY_DATABASE_CONNECTIONS: 'many',
+    HALFKEY_DATABASE_CONNECTIONS: '7',
   })
   expect(code).toBe(1)
   expect(problems.every(({ fix }) => fix !== null)).toBe(true)

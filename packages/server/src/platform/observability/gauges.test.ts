@@ -35,8 +35,8 @@ test('a scrape tells how many events wait and how long, for nobody works, and co
   await eventually('a count that stops', async () => (await figure(service.url, 'halfkey_outbox_events')) === 10_000)
 })
 
-test('a delivery leaves the time of each of its stages: outbox, fan-out, claim, completion', async (context) => {
-  const service = await startService()
+test('a delivery leaves the time of each of its stages, also with as few connections as there may be', async (context) => {
+  const service = await startService({ HALFKEY_DATABASE_CONNECTIONS: '8' })
   context.onTestFinished(() => service.stop())
   const receiver = await startReceiver(answer(200))
   context.onTestFinished(() => receiver.close())
@@ -51,6 +51,9 @@ test('a delivery leaves the time of each of its stages: outbox, fan-out, claim, 
     const after = await Promise.all(['outbox', 'fan_out', 'complete'].map(seen))
     return after.every((count, at) => count > (before[at] as number)) && (await seen('claim')) > 0
   })
+  const pools = ['api', 'engine', 'async_commit', 'probe', 'key']
+  const most = pools.map((pool) => figure(service.url, `halfkey_database_connections_max{pool="${pool}"}`))
+  expect((await Promise.all(most)).reduce<number>((sum, n) => sum + (n ?? 0), 0)).toBe(8)
 })
 
 test('the oldest event of any tenant counts, not that of the first one', async (context) => {
