@@ -22,10 +22,10 @@ const TRIES = PART > 0 ? 40 : 160
 /** Tables of which a deleted row is missed, because a record lists it, and those of which an earlier row is refused, too. */
 const LISTED = ['passkeys', 'identities', 'mfa_factors', 'recovery_codes']
 /**
- * Records whose own earlier row, with its MAC, is believed by a process that has not seen a later one: what SECURITY.md says of
- * them. Everything else gains nothing.
+ * Records whose own earlier row, with its MAC, is believed by a process that has not seen a later one, and of which the floor holds no
+ * versions: what SECURITY.md says of them. Everything else gains nothing. The floor holds nothing of a row that was deleted.
  */
-const ROLLED_BACK = ['api_keys', 'app_issuers', 'app_providers', 'apps', 'sessions', 'users', 'wallets']
+const ROLLED_BACK = ['app_issuers', 'app_providers', 'sessions', 'users', 'wallets']
 
 /** More rows than any table has that were others in the attacker's copy: all of them are put back, whatever the seed. */
 const ROWS_MAX = 40
