@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
-/** With all its labels from the start: an increase from nothing to one is none to Prometheus. */
-function createTokenUpdatesSkipped(registry: Registry) {
+/** With all labels from the start: an increase from nothing to one is none to Prometheus. */
+function createTokenMetrics(registry: Registry) {
   const skipped = new Counter({
     name: 'halfkey_token_updates_skipped_total',
     help: 'Updates of tokens that could not be read from their ledger, by the reason: all holdings are read again',
@@ -9,7 +9,12 @@ function createTokenUpdatesSkipped(registry: Registry) {
     registers: [registry],
   })
   for (const reason of ['oversize', 'timeout']) skipped.inc({ reason }, 0)
-  return skipped
+  const dropped = new Counter({
+    name: 'halfkey_token_offers_dropped_total',
+    help: 'Transfer offers that were dropped from the list of a wallet that has more than are kept',
+    registers: [registry],
+  })
+  return { tokenUpdatesSkipped: skipped, tokenOffersDropped: dropped }
 }
 
 /** The same, for each way that a question about a sign-in can end. */
@@ -57,7 +62,7 @@ export function createMetrics() {
       '1 while the shared rate limit store is unreachable and this process limits by itself',
     ),
     replicaReads,
-    tokenUpdatesSkipped: createTokenUpdatesSkipped(registry),
+    ...createTokenMetrics(registry),
     signInHookCalls: createSignInHookCalls(registry),
     spansDropped: counter(
       'halfkey_trace_spans_dropped_total',

@@ -103,6 +103,25 @@ export async function putOffers(
   return made
 }
 
+/**
+ * Deletes the offers of a wallet in one direction that are more than `most`. Those that are over go first, then the oldest ones of who made
+ * many: a stranger's offers push out the stranger's own. @returns how many
+ */
+export function dropOffers(
+  tx: Db,
+  { tenant_id: tenantId, wallet_id: walletId }: FollowedWallet,
+  direction: Direction,
+  most: number,
+): Promise<number> {
+  return tx.run(sql`
+    delete from token_offers where tenant_id = ${tenantId} and id in (
+      select id from (
+        select id, archived_at is not null as gone, created_at,
+          row_number() over (partition by archived_at is not null, sender order by created_at desc, id desc) as nth
+        from token_offers where tenant_id = ${tenantId} and wallet_id = ${walletId} and direction = ${direction}) o
+      order by gone, nth, created_at desc, id desc offset ${most})`)
+}
+
 /** Which of these contracts are offers that are known, whatever became of them. */
 export async function knownOffers(db: Db, ledger: string, contractIds: readonly string[]): Promise<Set<string>> {
   const rows = await db.query<{ contract_id: string }>(sql`

@@ -7,6 +7,8 @@ import * as store from './offer-store.ts'
 import { type CursorRow, type FollowedWallet, listFollowed } from './store.ts'
 
 const EVENTS_A_STATEMENT = 500
+/** How many offers of a wallet are kept in one direction. */
+const OFFERS_MAX = 1_000
 /** For how long another update is asked about in a step, before those that were are stored. */
 const OUTCOMES_MS_MAX = 5_000
 /** How many offers one step lets expire. */
@@ -70,6 +72,28 @@ interface Offered {
   isTold(offer: Offer): boolean
 }
 
+/** Anybody can offer anything to a wallet, as often as they pay the ledger for it. */
+async function dropOldest(
+  tx: Db,
+  { metrics, log }: Deps,
+  { ledger }: CursorRow,
+  wallet: FollowedWallet,
+  made: readonly store.OfferRow[],
+): Promise<void> {
+  for (const direction of new Set(made.map((row) => row.direction))) {
+    const dropped = await store.dropOffers(tx, wallet, direction, OFFERS_MAX)
+    if (dropped === 0) continue
+    tx.afterCommit(() => {
+      metrics.tokenOffersDropped.inc(dropped)
+      const of = { ledger, tenantId: wallet.tenant_id, walletId: wallet.wallet_id }
+      log.warn(
+        { ...of, direction, dropped },
+        'a wallet has more transfer offers than are kept: the oldest were dropped',
+      )
+    })
+  }
+}
+
 /** Stores offers that are active, and tells of those that never were there. */
 export async function takeOffered(
   tx: Db,
@@ -80,6 +104,7 @@ export async function takeOffered(
   const over = (each: Offer) => !isTold(each) && cursor.ledger_at !== null && each.executeBefore < cursor.ledger_at
   const given = theirs.map((offer) => ({ offer, status: over(offer) ? ('expired' as const) : ('open' as const) }))
   const made = await store.putOffers(tx, cursor.ledger, wallet, given)
+  await dropOldest(tx, deps, cursor, wallet, made)
   const told = new Set(theirs.filter(isTold).map(({ contractId }) => contractId))
   const news = made.filter(({ contract_id: id }) => told.has(id))
   const dataFor = (row: store.OfferRow) => ({ ...dataOf(row, wallet), ...placeOf(place) })

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { expectStatus } from '../../../src/delegation/delegated.fixture.ts'
 import { expectError } from '../../harness/envelope.ts'
-import { answered, type OffersScene, STRANGER, startOffers } from './offers.fixture.ts'
+import { answered, type OffersScene, OTHER, STRANGER, startOffers } from './offers.fixture.ts'
 
 const MINUTE = 60_000
 const BY_ID = '/v2/updates/update-by-id'
@@ -44,6 +44,32 @@ test('a stranger with more offers than can be read makes the offers unavailable,
   service.advance(2 * MINUTE)
   await follow()
   expect((await offersOf(ada, '?status=open')).map(({ amount }) => amount)).toEqual(['9'])
+})
+
+test('of a wallet with more offers than are kept, those of who sent the most are dropped, and counted', async () => {
+  const { follow, newHolder, offered, registry, service, told } = scene
+  const ada = await newHolder()
+  const [genuine, over] = [offered(OTHER, ada.party, '7'), offered(OTHER, ada.party, '8')]
+  await follow()
+  accept(over)
+  await follow()
+  const metric = service.deps.metrics.registry.getSingleMetric('halfkey_token_offers_dropped_total')
+  const dropped = async () => (await metric?.get())?.values[0]?.value ?? 0
+  const before = await dropped()
+  service.participant.happen(
+    [],
+    Array.from({ length: 1_001 }, (_, at) => registry.offer(STRANGER, ada.party, String(at + 1))),
+  )
+  await follow()
+  const kept = await service.sql<{ contract_id: string; sender: string }>(
+    'select contract_id, sender from token_offers where wallet_id = $1',
+    [ada.walletId],
+  )
+  expect([kept.length, await dropped()]).toEqual([1_000, before + 3])
+  expect(kept.filter(({ sender }) => sender === OTHER).map((row) => row.contract_id)).toEqual([genuine])
+  accept(genuine)
+  await follow()
+  expect((await told(ada)).outcomes).toEqual(['accepted', 'accepted'])
 })
 
 test('the end of an offer that another process came to know meanwhile is asked for, too', async () => {
