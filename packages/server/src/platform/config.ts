@@ -87,7 +87,7 @@ export const SETTINGS = {
   signers: {
     env: 'HALFKEY_SIGNERS',
     parse: kinds.orNull(signerAddresses),
-    doc: 'Ed25519 keys that stay in a hardware module: `<use>:pkcs11:<RFC 7512 URI>`, separated by spaces. A use is `token` (access tokens) or `identity` (what clients pin). See [Signing in a hardware module](key-services.md#signing-in-a-hardware-module).',
+    doc: 'Ed25519 keys that stay in a hardware module: `<use>:pkcs11:<RFC 7512 URI>`, separated by spaces. A use is `token` (access tokens), `identity` (what clients pin) or `checkpoint` (checkpoints of audit logs). See [Signing in a hardware module](key-services.md#signing-in-a-hardware-module).',
   },
   records: {
     env: 'HALFKEY_RECORDS',

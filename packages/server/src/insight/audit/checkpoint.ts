@@ -14,12 +14,17 @@ import { headKeysOf, trustedKeys } from './verify.ts'
 
 /** Part of every checkpoint: its key also signs heads. */
 const FORMAT = 'halfkey-audit-checkpoint/1'
+/** Part of what a module signs: its key may sign something else, too. */
+const MODULE_FORMAT = 'halfkey-audit-checkpoint-module/1'
 /** No checkpoint comes near it. */
 const LINE_BYTES_MAX = 4 * 1024
 /** Above one for each tenant of the largest installation. */
 const LINES_MAX = 1_000_000
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
+
+/** What a key in a hardware module signed, which no process has. */
+const ModuleSignature = z.strictObject({ publicKey: hex(32), signature: hex(64) })
 
 /** How far a tenant's log had come at a time, signed with Ed25519: to be kept where nobody who writes the database can write. */
 const Checkpoint = z.strictObject({
@@ -33,19 +38,26 @@ const Checkpoint = z.strictObject({
   /** The key that signs, and the node key's signature over it. */
   proofKey: z.strictObject({ publicKey: hex(32), delegation: hex(64) }),
   signature: hex(64),
+  /** Where `HALFKEY_SIGNERS` named a key for checkpoints. */
+  module: ModuleSignature.optional(),
 })
 type Checkpoint = z.infer<typeof Checkpoint>
+type Signed = Omit<Checkpoint, 'module'>
 
 /** The bytes that a checkpoint's signature covers: the RFC 8785 form of all the rest. */
-const messageOf = (checkpoint: Omit<Checkpoint, 'signature'>): Buffer => Buffer.from(canonicalJson(checkpoint))
+const messageOf = (checkpoint: Omit<Signed, 'signature'>): Buffer => Buffer.from(canonicalJson(checkpoint))
+
+/** The bytes that a module signs: a checkpoint with its signature. */
+const moduleMessageOf = (checkpoint: Signed): Buffer =>
+  Buffer.from(canonicalJson({ format: MODULE_FORMAT, checkpoint }))
 
 function sign(
   signer: ProofSigner,
   tenantId: Id<'ten'>,
   { seq, hash }: { seq: number; hash: string },
   at: Date,
-): string {
-  const checkpoint: Omit<Checkpoint, 'signature'> = {
+): Signed {
+  const checkpoint: Omit<Signed, 'signature'> = {
     format: FORMAT,
     tenantId,
     seq,
@@ -54,15 +66,24 @@ function sign(
     nodePublicKey: signer.nodePublicKey.toString('hex'),
     proofKey: { publicKey: signer.publicKey.toString('hex'), delegation: signer.delegation.toString('hex') },
   }
-  return JSON.stringify({ ...checkpoint, signature: signer.sign(messageOf(checkpoint)).toString('hex') })
+  return { ...checkpoint, signature: signer.sign(messageOf(checkpoint)).toString('hex') }
 }
 
 /**
  * A line of a checkpoint file that says where a tenant's log ends now; null if the log has no entry yet. It holds the signed head
  * against the last entry, and does not verify the entries before: what is wrong with them stays to be found.
- * @throws AuditFault if the head is missing or was altered
+ * @throws AuditFault if the head is missing or was altered; KeyServiceError if a module that is named does not sign
  */
 export async function checkpointOf(deps: Deps, tenantId: Id<'ten'>): Promise<string | null> {
+  const checkpoint = await signedNow(deps, tenantId)
+  const module = checkpoint === null ? null : await deps.signers.first('checkpoint')
+  if (checkpoint === null || module === null) return checkpoint && JSON.stringify(checkpoint)
+  const signature = await module.sign(moduleMessageOf(checkpoint))
+  const both = { publicKey: module.publicKey.toString('hex'), signature: signature.toString('hex') }
+  return JSON.stringify({ ...checkpoint, module: both })
+}
+
+async function signedNow(deps: Deps, tenantId: Id<'ten'>): Promise<Signed | null> {
   const signer = await proofSigner(deps.db, deps, tenantId)
   return deps.db.tx(async (tx) => {
     await beginSnapshot(tx)
@@ -88,7 +109,8 @@ export interface Noted {
   at: string
 }
 
-function readLine(text: string, number: number): Checkpoint {
+/** @param modules raw keys, hexadecimal, one of which must have signed; any or none where there are none */
+function readLine(text: string, number: number, modules: readonly string[]): Checkpoint {
   const wrong = (why: string) => new AuditFault(`Line ${number} of the checkpoint file ${why}.`)
   let checkpoint: Checkpoint
   try {
@@ -96,7 +118,8 @@ function readLine(text: string, number: number): Checkpoint {
   } catch {
     throw wrong('is not a checkpoint')
   }
-  const { signature, ...signed } = checkpoint
+  const { module, ...whole } = checkpoint
+  const { signature, ...signed } = whole
   const { tenantId, proofKey } = signed
   const keys = {
     nodePublicKey: Buffer.from(signed.nodePublicKey, 'hex'),
@@ -105,21 +128,29 @@ function readLine(text: string, number: number): Checkpoint {
   }
   if (!isDelegated(tenantId, keys) || !isSignedBy(keys.publicKey, messageOf(signed), Buffer.from(signature, 'hex')))
     throw wrong('was altered: its signature is not valid')
+  if (
+    module &&
+    !isSignedBy(Buffer.from(module.publicKey, 'hex'), moduleMessageOf(whole), Buffer.from(module.signature, 'hex'))
+  )
+    throw wrong('was altered: the signature of the hardware module is not valid')
+  if (modules.length > 0 && !(module && modules.includes(module.publicKey)))
+    throw wrong(`is not signed by the hardware module: its key is ${module?.publicKey ?? 'none'}`)
   return checkpoint
 }
 
 /**
  * Reads a file of checkpoints, of one tenant or of many, several of a tenant perhaps. That their keys are the tenants' own is left to
  * whoever holds the log against them.
+ * @param modules raw keys, hexadecimal, one of which must have signed each of them; none if that need not be
  * @throws AuditFault for a line that is not what this service signed
  */
-export async function readCheckpoints(path: string): Promise<Map<string, Noted>> {
+export async function readCheckpoints(path: string, modules: readonly string[] = []): Promise<Map<string, Noted>> {
   const found = new Map<string, Noted>()
   let number = 0
   for await (const bytes of readLines(createReadStream(path), LINE_BYTES_MAX)) {
     number += 1
     if (bytes === null || number > LINES_MAX) throw new AuditFault(`Line ${number} of the checkpoint file is too long.`)
-    const { tenantId, seq, hash, at, nodePublicKey } = readLine(bytes.toString('utf8'), number)
+    const { tenantId, seq, hash, at, nodePublicKey } = readLine(bytes.toString('utf8'), number, modules)
     const signer = keyFingerprint(Buffer.from(nodePublicKey, 'hex'))
     const noted = found.get(tenantId) ?? { places: [], signer, at }
     if (noted.signer !== signer)

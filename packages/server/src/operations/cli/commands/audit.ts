@@ -134,10 +134,21 @@ function verifyStored(
   })
 }
 
-/** Reads the checkpoints of a file, if one is named. @throws CommandError */
-async function checkpointsIn(path: string | undefined): Promise<Map<string, Noted> | null> {
+/** @throws UsageError */
+function readModuleKey(text: string): string {
+  if (!/^[0-9a-f]{64}$/i.test(text))
+    throw new UsageError('--module-key must be a raw Ed25519 key: 64 hexadecimal digits.')
+  return text.toLowerCase()
+}
+
+/** Reads the checkpoints of a file, if one is named. @throws CommandError; UsageError */
+async function checkpointsIn(
+  path: string | undefined,
+  moduleKeys: readonly string[],
+): Promise<Map<string, Noted> | null> {
+  if (path === undefined && moduleKeys.length > 0) throw new UsageError('--module-key needs --checkpoint.')
   if (path === undefined) return null
-  return readCheckpoints(path).catch((error: unknown): never => {
+  return readCheckpoints(path, moduleKeys).catch((error: unknown): never => {
     if (isNoFile(error)) throw new CommandError(`There is no file ${path}.`)
     if (error instanceof AuditFault) throw new CommandError(error.message)
     throw error
@@ -149,6 +160,7 @@ export const auditCheckpoint = defineCommand({
   name: 'audit checkpoint',
   summary: 'Write signed checkpoints, which say how far audit logs have come',
   details: `Writes a line of JSON for each tenant: the number and hash of the last entry, signed by the key that signs the log's head. Send it to a place where nobody who can write to the database can change it. halfkey audit verify --checkpoint FILE later shows whether everything up to it is still there.
+If HALFKEY_SIGNERS names a key for checkpoints, the hardware module signs each of them, too.
 It does not verify the entries. It refuses a log whose head is missing or was altered.`,
   options: (command) =>
     command
@@ -186,8 +198,12 @@ Reads the database and changes nothing. With --file, it checks an export and nee
         readSigner,
       )
       .option('--head <seq:hash>', 'a head that an earlier run printed', readHead)
-      .option('--checkpoint <file>', 'checkpoints that halfkey audit checkpoint wrote'),
-  async run({ tenant, file, signer = null, head, checkpoint }, context) {
+      .option('--checkpoint <file>', 'checkpoints that halfkey audit checkpoint wrote')
+      .option(
+        '--module-key <hex...>',
+        'refuse checkpoints that none of these keys in a hardware module signed, as halfkey doctor prints them',
+      ),
+  async run({ tenant, file, signer = null, head, checkpoint, moduleKey = [] }, context) {
     if (file !== undefined && tenant !== undefined)
       throw new UsageError('Give either --tenant or --file: a file contains the log of one tenant.')
     if (file === undefined && signer !== null)
@@ -195,7 +211,7 @@ Reads the database and changes nothing. With --file, it checks an export and nee
     if (file === undefined && tenant === undefined && head !== undefined)
       throw new UsageError('--head needs --tenant or --file: a head belongs to one log.')
     const places = head === undefined ? [] : [head]
-    const checkpoints = await checkpointsIn(checkpoint)
+    const checkpoints = await checkpointsIn(checkpoint, moduleKey.map(readModuleKey))
     if (file !== undefined) {
       const log = await verifyExported(context, file, { places, checkpoints }, signer)
       const origin = `The file says that it is the log of ${log.tenantId}. It is signed by ${log.signer}.`

@@ -4,8 +4,8 @@ import { KeyServiceAddressError, KeyServiceError } from '../key-services/key-ser
 import { openPkcs11Key, type RemoteKey } from './pkcs11-signer.ts'
 import type { Signer } from './signer.ts'
 
-/** What a remote key may sign: access tokens, or what clients pin. */
-const SIGNER_USES = ['token', 'identity'] as const
+/** What a remote key may sign: access tokens, what clients pin, or checkpoints of audit logs. */
+const SIGNER_USES = ['token', 'identity', 'checkpoint'] as const
 export type SignerUse = (typeof SIGNER_USES)[number]
 
 /** A key that `HALFKEY_SIGNERS` names. */
@@ -16,7 +16,7 @@ export interface SignerAddress {
 }
 
 const FORM =
-  'a list of <use>:pkcs11:token=<token>;object=<key>?module-path=<library>&pin-source=<file>, separated by spaces, where a use is token or identity'
+  'a list of <use>:pkcs11:token=<token>;object=<key>?module-path=<library>&pin-source=<file>, separated by spaces, where a use is token, identity or checkpoint'
 
 /**
  * Reads `HALFKEY_SIGNERS`: keys that stay outside, by use. Of several for one use, rotations change to the first, and all sign.
