@@ -73,4 +73,4 @@ addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload()
 })
 
-if (!resume(page)) showSignIn(page, { still: true })
+if (config.preview || !resume(page)) showSignIn(page, { still: true })

@@ -88,6 +88,7 @@ export function showSignIn(page, { still = false, said, email = '' } = {}) {
 function autofill(page, run, submit) {
   const ended = new AbortController()
   return () => {
+    if (page.config.preview) return
     page.whenLeft(() => {
       ended.abort()
       endPrompts()

@@ -107,6 +107,27 @@ function ServicePin() {
   )
 }
 
+/** The sign-in page as users see it, with what was saved. Nothing in it can be pressed. */
+function Preview({ app }: { app: App }) {
+  return (
+    <Card
+      title="Preview of the sign-in page"
+      description="With the branding, the logo and the ways to sign in that are saved."
+    >
+      <iframe
+        key={app.updatedAt}
+        src={`/signin/preview?app=${app.id}`}
+        title="Preview of the sign-in page"
+        sandbox="allow-scripts allow-same-origin"
+        referrerPolicy="no-referrer"
+        loading="lazy"
+        tabIndex={-1}
+        className="h-160 w-full rounded-control border border-line"
+      />
+    </Card>
+  )
+}
+
 function DeleteApp({ app }: { app: App }) {
   const client = useQueryClient()
   const navigate = useNavigate()
@@ -168,6 +189,7 @@ export function AppPage() {
             <OwnLogin app={loaded} />
             <ServicePin />
             <LogoCard app={loaded} readOnly={!mayWrite} />
+            <Preview app={loaded} />
             <AppForm key={loaded.updatedAt} app={loaded} readOnly={!mayWrite} />
           </>
         )}

@@ -174,6 +174,36 @@ test('a logo is under an address that names its content, for its own app alone',
   expect((await open(tenant)).text).not.toContain('<img')
 })
 
+test('the preview is shown to the own origin alone, can be pressed nowhere, and calls nothing', async () => {
+  const tenant = await service.newTenant()
+  await brand(tenant, LINKS)
+  // In whatever place the dashboard is: in development, it may be under an address.
+  for (const at of [origin, service.url]) {
+    const page = await call(
+      at,
+      'GET',
+      `/signin/preview?app=${tenant.appId}&name=Evil&redirect_uri=https://evil.example/`,
+    )
+    expect(page.status).toBe(200)
+    const directives = page.headers.get('content-security-policy')?.split('; ')
+    for (const directive of [
+      "default-src 'none'",
+      "connect-src 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'self'",
+    ])
+      expect(directives).toContain(directive)
+    expect(page.headers.get('x-frame-options')).toBe('SAMEORIGIN')
+    expect(page.text).toContain('<body inert>')
+    expect(page.text).not.toContain('evil')
+    expect(configOf(page)).toMatchObject({ preview: true, redirect: null, approval: null, connect: null })
+  }
+  const page = await open(tenant, '/signin', '&preview=true')
+  expect(configOf(page).preview).toBe(false)
+  expect(page.headers.get('x-frame-options')).toBe('DENY')
+  expect((await call(origin, 'GET', '/signin/preview?app=app_none')).headers.get('x-frame-options')).toBe('DENY')
+})
+
 test('no address of the stylesheet puts words of others into it', async () => {
   for (const query of [
     'accent=red',

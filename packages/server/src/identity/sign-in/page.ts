@@ -41,6 +41,8 @@ export interface SignInPageConfig {
   connect: string | null
   /** Whether the page is the one of the user's wallet. */
   wallet: boolean
+  /** Whether the page only shows how it looks, and does nothing. */
+  preview: boolean
 }
 
 /** What signs for wallets, in the files that the build makes: loaded when somebody opens their wallet. */
@@ -71,6 +73,8 @@ interface Parts {
   title: string
   brand: PageBrand
   head: string
+  /** Whether nothing on it can be pressed or focused. */
+  inert: boolean
   header: string
   main: string
   footer: string
@@ -93,7 +97,7 @@ ${schemeTags(parts.brand)}<meta name="referrer" content="no-referrer">
 <link rel="stylesheet" href="/signin/account.css">
 <link rel="stylesheet" href="/signin/approval.css">
 ${brandStylesheet(parts.brand)}${parts.head}</head>
-<body>
+<body${parts.inert ? ' inert' : ''}>
 <div class="page">
 ${parts.header}
 <main id="view">
@@ -128,6 +132,7 @@ export function renderSignInPage(config: SignInPageConfig, brand: PageBrand, lan
     language,
     title,
     brand,
+    inert: config.preview,
     header: brandHeader(brand, { id: config.appId, name: config.appName }),
     head: modules.map((name) => `<link rel="modulepreload" href="/signin/${name}">\n`).join(''),
     main: `<h1 dir="auto">${escapeHtml(title)}</h1>
@@ -147,6 +152,7 @@ export function renderSignInError(problem: { title: string; message: string }): 
     language: 'en',
     title: problem.title,
     brand: PLAIN,
+    inert: false,
     header: monogram('!'),
     head: '',
     main: `<h1 dir="auto">${escapeHtml(problem.title)}</h1>

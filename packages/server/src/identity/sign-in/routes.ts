@@ -8,6 +8,7 @@ import {
   brandStylesFile,
   keyScripts,
   logoFile,
+  previewPage,
   signInAssets,
   signInPage,
   walletPage,
@@ -52,6 +53,7 @@ export const signInPageRoutes: Route[] = [
 /** The page and its assets. */
 export const signInPages: PlainRoute[] = [
   { path: '/signin', handler: signInPage },
+  { path: '/signin/preview', handler: previewPage },
   { path: '/approve', handler: approvalPage },
   { path: '/wallet', handler: walletPage },
   { path: '/signin/brand.css', handler: brandStylesFile },

@@ -25,13 +25,21 @@ import { ASSETS, KEYS, renderSignInError, renderSignInPage, type SignInPageConfi
 const STATE_CHARS_MAX = 2_000
 const KEEP = 'public, max-age=31536000, immutable'
 
+const policy = (calls: string, ancestors: string) =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; connect-src ${calls}; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ${ancestors}`
+
 const PAGE_HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'content-security-policy': policy("'self'", "'none'"),
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cache-control': 'no-store',
+}
+
+/** The dashboard shows the preview in a frame. It calls nothing, whatever its scripts try. */
+const PREVIEW_HEADERS = {
+  'content-security-policy': policy("'none'", "'self'"),
+  'x-frame-options': 'SAMEORIGIN',
 }
 
 /** The page's scripts and styles. */
@@ -157,8 +165,9 @@ async function hostedPage(
   deps: Deps,
   request: PlainRequest,
   read: (app: SignInSettings, query: URLSearchParams) => Purpose | string,
+  preview = false,
 ): Promise<PlainAnswer> {
-  const elsewhere = rightPlace(deps, request)
+  const elsewhere = preview ? undefined : rightPlace(deps, request)
   if (elsewhere !== undefined) return elsewhere
   const { path } = request
   const query = new URLSearchParams(request.queryText)
@@ -191,10 +200,11 @@ async function hostedPage(
     recovery: email && app.emailRecovery.enabled,
     providers,
     externalWallets: ethereum(app),
+    preview,
     ...NO_PURPOSE,
     ...purpose,
   }
-  return html(200, renderSignInPage(config, app.branding, language))
+  return html(200, renderSignInPage(config, app.branding, language), preview ? PREVIEW_HEADERS : {})
 }
 
 /** The hosted sign-in page: also for a user who is to connect an agent, whose request is stored under `connect`. */
@@ -205,6 +215,11 @@ export function signInPage(deps: Deps, request: PlainRequest): Promise<PlainAnsw
     const redirect = redirectOf(app, query)
     return typeof redirect === 'string' ? redirect : { redirect }
   })
+}
+
+/** The hosted sign-in page as users see it, for the dashboard: nothing on it can be pressed. */
+export function previewPage(deps: Deps, request: PlainRequest): Promise<PlainAnswer> {
+  return hostedPage(deps, request, () => ({}), true)
 }
 
 /**

@@ -12,7 +12,7 @@ import { dashboardPages } from './routes.ts'
 const SCRIPT = 'console.log("dashboard")\n'.repeat(100)
 const PAGE = '<!doctype html><title>Dashboard</title><script type="module" src="/dashboard/assets/index-1.js"></script>'
 const CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 let service: Service
 let root: string

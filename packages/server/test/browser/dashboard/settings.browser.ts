@@ -183,6 +183,11 @@ test('an app is created, every setting of it changed, what is wrong told at its 
     metadata: { tier: 'gold' },
   })
   await page.getByText('Set up.', { exact: true }).waitFor()
+  const preview = page.frameLocator('iframe[title="Preview of the sign-in page"]')
+  // What cannot be pressed is not in the accessibility tree, and so is found by its words.
+  await preview.getByText('Sign in to The Shop').waitFor()
+  expect((await preview.locator('.button').allTextContents())[0]).toBe('Email me a code')
+  await look('app-preview')
   expect(await page.content()).not.toContain('A'.repeat(35))
   expect(await page.content()).not.toContain('B'.repeat(43))
   expect(await page.content()).not.toContain('C'.repeat(43))
