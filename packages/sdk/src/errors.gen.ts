@@ -162,6 +162,8 @@ export interface ApiErrors {
   malformed_json: 400
   /** The request is not valid HTTP. */
   malformed_request: 400
+  /** This service has no mail server. Set HALFKEY_SMTP_URL and HALFKEY_MAIL_FROM, or invite with `delivery: link`. */
+  member_email_not_configured: 409
   /** A tenant can have at most 1000 members. Remove one first. */
   member_limit: 409
   /** This member was removed. Invite them again. */

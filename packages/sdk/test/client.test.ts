@@ -135,11 +135,12 @@ describe('every method works against the server', () => {
   test('members', async () => {
     const made = await client.members.invite({ email: 'ada@example.com', name: 'Ada', role: 'admin' })
     const { link, ...member } = made
-    expect(link.url).toContain('/dashboard#link=hk_dl_')
+    expect(link?.url).toContain('/dashboard#link=hk_dl_')
     expect(await client.members.get(made.id)).toEqual(member)
     expect((await client.members.list({ status: 'invited' })).data).toEqual([member])
     expect(await client.members.update(made.id, { role: 'support' })).toMatchObject({ role: 'support' })
-    expect((await client.members.createLink(made.id)).link.url).not.toBe(link.url)
+    expect((await client.members.createLink(made.id)).link?.url).not.toBe(link?.url)
+    expect((await client.members.createLink(made.id, { delivery: 'email' })).link).toBeNull()
     expect((await client.members.remove(made.id)).status).toBe('removed')
     expect((await failure(client.members.createLink(made.id))).code).toBe('member_removed')
   })

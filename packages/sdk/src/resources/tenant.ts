@@ -23,8 +23,9 @@ export function membersOf({ one, list }: Calls) {
       list('/members', {}, query, options),
 
     /**
-     * Invites somebody. `link` is in this response only; it signs them in once, within 7 days. Scope `members:write`.
-     * @throws insufficient_scope, not_found (an app), already_exists, member_limit
+     * Invites somebody. `link` is in this response only; it signs them in once, within 7 days. It is null with `delivery: 'email'`, where
+     * Halfkey mails it to them. Scope `members:write`.
+     * @throws insufficient_scope, not_found (an app), already_exists, member_limit, member_email_not_configured
      */
     invite: (body: Body<'/members', 'post'>, options?: RequestOptions): Promise<MemberWithLink> =>
       one('post', '/members', { body }, options),
@@ -44,8 +45,14 @@ export function membersOf({ one, list }: Calls) {
     remove: (id: string, options?: RequestOptions): Promise<Member> =>
       one('delete', '/members/{id}', { path: { id } }, options),
 
-    /** Makes a new invitation for somebody who has not signed in yet. Scope `members:write`. @throws not_found, member_removed */
-    createLink: (id: string, options?: RequestOptions): Promise<MemberWithLink> =>
-      one('post', '/members/{id}/link', { path: { id } }, options),
+    /**
+     * Makes a new invitation for somebody who has not signed in yet; with `delivery: 'email'` mails it to them. Scope `members:write`.
+     * @throws not_found, member_removed, member_email_not_configured
+     */
+    createLink: (
+      id: string,
+      body: Body<'/members/{id}/link', 'post'> = {},
+      options?: RequestOptions,
+    ): Promise<MemberWithLink> => one('post', '/members/{id}/link', { path: { id }, body }, options),
   }
 }

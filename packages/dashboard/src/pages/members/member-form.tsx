@@ -2,6 +2,7 @@ import type { Member, MemberWithLink } from '@halfkey/sdk'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, type DashboardSession, type Role } from '../../api.ts'
+import { Button } from '../../components/controls/button.tsx'
 import { Form } from '../../components/form/form.tsx'
 import type { FormField, Option } from '../../components/form/form-field.ts'
 import { Dialog } from '../../components/layout/dialog.tsx'
@@ -34,6 +35,21 @@ interface Input {
   name: string
   role: Role
   appIds: string[]
+  delivery: 'link' | 'email'
+}
+
+const DELIVERY: FormField<Input> = {
+  name: 'delivery',
+  label: 'Invitation',
+  kind: 'select',
+  options: [
+    { value: 'link', label: 'Show me a link to send' },
+    { value: 'email', label: 'Send an email to them' },
+  ],
+  help: ({ delivery }) =>
+    delivery === 'email'
+      ? 'Only they get the link, so opening it proves their address.'
+      : 'You see the link once, and send it to them.',
 }
 
 const hasAllApps = (role: Role) => role === 'admin' || role === 'owner'
@@ -105,22 +121,41 @@ function InviteForm({ onInvited, onCancel }: { onInvited: (member: MemberWithLin
   }
   return (
     <Form<Input>
-      fields={[email, { ...NAME, help: 'Optional.' } as FormField<Input>, ...rightsFields(apps, session)]}
-      values={{ email: '', name: '', role: 'viewer', appIds: [] }}
+      fields={[email, { ...NAME, help: 'Optional.' } as FormField<Input>, ...rightsFields(apps, session), DELIVERY]}
+      values={{ email: '', name: '', role: 'viewer', appIds: [], delivery: 'link' }}
       action="Invite"
       onCancel={onCancel}
       onSubmit={async (input) => {
-        const { email, name, role } = input
+        const { email, name, role, delivery } = input
         const named = name.trim() === '' ? {} : { name }
-        onInvited(await api.members.invite({ email, role, ...named, appIds: appsOf(input) }))
+        onInvited(await api.members.invite({ email, role, ...named, appIds: appsOf(input), delivery }))
         await queries.invalidateQueries({ queryKey: ['members'] })
       }}
     />
   )
 }
 
+/** Says that a link was mailed, or shows it, once. */
+export function MadeDialog({ made, onClose }: { made: MemberWithLink | null; onClose: () => void }) {
+  if (made === null || made.link !== null) return <LinkDialog made={made} onClose={onClose} />
+  return (
+    <Dialog
+      open
+      onOpenChange={(open) => (open ? undefined : onClose())}
+      title="Email on its way"
+      description={`Halfkey mails a link to ${made.email}. It signs them in once.`}
+    >
+      <div className="flex justify-end">
+        <Button tone="primary" onClick={onClose}>
+          Done
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
 /** Shows a link for a member, once. */
-export function LinkDialog({ made, onClose }: { made: MemberWithLink | null; onClose: () => void }) {
+function LinkDialog({ made, onClose }: { made: MemberWithLink | null; onClose: () => void }) {
   return (
     <Dialog
       open={made !== null}
@@ -128,7 +163,7 @@ export function LinkDialog({ made, onClose }: { made: MemberWithLink | null; onC
       title={`A link for ${made?.name ?? ''}`}
       description="It signs them in once. Send it to nobody else: whoever opens it first is signed in as them."
     >
-      <Secret label="Link" value={made?.link.url ?? ''} onDone={onClose} />
+      <Secret label="Link" value={made?.link?.url ?? ''} onDone={onClose} />
     </Dialog>
   )
 }
@@ -140,13 +175,13 @@ export function InviteDialog({ open, onClose }: { open: boolean; onClose: () => 
     setMade(null)
     onClose()
   }
-  if (made !== null) return <LinkDialog made={made} onClose={close} />
+  if (made !== null) return <MadeDialog made={made} onClose={close} />
   return (
     <Dialog
       open={open}
       onOpenChange={(next) => (next ? undefined : close())}
       title="Invite a member"
-      description="Somebody who uses this dashboard. You get a link to send to them."
+      description="Somebody who uses this dashboard."
     >
       <InviteForm onInvited={setMade} onCancel={close} />
     </Dialog>
@@ -162,7 +197,13 @@ function EditForm({ member, onDone }: { member: Member; onDone: () => void }) {
   return (
     <Form<Input>
       fields={isOwn ? [NAME] : [NAME, ...rightsFields(apps, session)]}
-      values={{ email: member.email, name: member.name, role: member.role, appIds: member.appIds ?? [] }}
+      values={{
+        email: member.email,
+        name: member.name,
+        role: member.role,
+        appIds: member.appIds ?? [],
+        delivery: 'link',
+      }}
       action="Save changes"
       onCancel={onDone}
       onSubmit={async (input, changes) => {

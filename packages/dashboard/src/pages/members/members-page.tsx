@@ -1,7 +1,7 @@
 import type { Member, MemberWithLink } from '@halfkey/sdk'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link as LinkIcon, Pencil, Plus, UserMinus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { Link as LinkIcon, Mail, Pencil, Plus, UserMinus } from 'lucide-react'
+import { useCallback, useMemo, useState } from 'react'
 import { allows, api, type DashboardSession } from '../../api.ts'
 import { Button, IconButton } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
@@ -20,7 +20,7 @@ import { NoMatches } from '../../components/table/no-matches.tsx'
 import { messageOf } from '../../error-words.ts'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
-import { EditDialog, InviteDialog, LinkDialog, reaches } from './member-form.tsx'
+import { EditDialog, InviteDialog, MadeDialog, reaches } from './member-form.tsx'
 
 const STATUSES = ['active', 'invited', 'removed'] as const
 const ROLES = ['owner', 'admin', 'developer', 'support', 'viewer'] as const
@@ -31,6 +31,7 @@ interface Acts {
   edit: (member: Member) => void
   remove: (member: Member) => void
   link: (member: Member) => void
+  mail: (member: Member) => void
 }
 
 /** Whether the session may make a link: an invitation, or for an active member who lost their way in. */
@@ -42,9 +43,14 @@ function RowActions({ member, acts }: { member: Member; acts: Acts }) {
   return (
     <span className="ml-auto flex justify-end gap-1">
       {mayLink(acts, member) ? (
-        <IconButton label={`New link for ${member.name}`} onClick={() => acts.link(member)}>
-          <LinkIcon aria-hidden className="size-4" />
-        </IconButton>
+        <>
+          <IconButton label={`Mail a new link to ${member.name}`} onClick={() => acts.mail(member)}>
+            <Mail aria-hidden className="size-4" />
+          </IconButton>
+          <IconButton label={`New link for ${member.name}`} onClick={() => acts.link(member)}>
+            <LinkIcon aria-hidden className="size-4" />
+          </IconButton>
+        </>
       ) : null}
       <IconButton label={`Edit ${member.name}`} onClick={() => acts.edit(member)}>
         <Pencil aria-hidden className="size-4" />
@@ -66,6 +72,10 @@ function Named({ member, isOwn }: { member: Member; isOwn: boolean }) {
       {isOwn ? <Badge tone="accent">you</Badge> : null}
     </span>
   )
+}
+
+function Status({ member: { status, invitationDelivery } }: { member: Member }) {
+  return invitationDelivery === 'email' ? <Badge>invitation mailed</Badge> : <StatusBadge status={status} />
 }
 
 function columnsFor(nameOf: (appId: string) => string, ownId: string | null, acts: Acts | null): Column<Member>[] {
@@ -91,7 +101,7 @@ function columnsFor(nameOf: (appId: string) => string, ownId: string | null, act
       header: 'Last sign-in',
       cell: ({ row }) => <RelativeTime at={row.original.lastSignedInAt} none="never" />,
     },
-    { id: 'status', header: 'Status', cell: ({ row }) => <StatusBadge status={row.original.status} /> },
+    { id: 'status', header: 'Status', cell: ({ row }) => <Status member={row.original} /> },
     ...(acts === null ? [] : [actions]),
   ]
 }
@@ -124,12 +134,19 @@ function RemoveDialog({ dialog }: { dialog: ReturnType<typeof useRecordDialog<Me
 function useLinks() {
   const [made, setMade] = useState<MemberWithLink | null>(null)
   const { failed } = useToast()
+  const queries = useQueryClient()
   const { mutate } = useMutation({
-    mutationFn: (member: Member) => api.members.createLink(member.id),
-    onSuccess: setMade,
+    mutationFn: ({ member, delivery }: { member: Member; delivery: 'link' | 'email' }) =>
+      api.members.createLink(member.id, { delivery }),
+    onSuccess: async (member) => {
+      setMade(member)
+      await queries.invalidateQueries({ queryKey: ['members'] })
+    },
     onError: (error) => failed('No link was made', messageOf(error)),
   })
-  return { made, make: mutate, close: () => setMade(null) }
+  const show = useCallback((member: Member) => mutate({ member, delivery: 'link' }), [mutate])
+  const mail = useCallback((member: Member) => mutate({ member, delivery: 'email' }), [mutate])
+  return { made, show, mail, close: () => setMade(null) }
 }
 
 /** The people who use the dashboard: invite them, give them roles, remove them. */
@@ -139,16 +156,16 @@ export function MembersPage() {
   const [inviting, setInviting] = useState(false)
   const editing = useRecordDialog<Member>()
   const removing = useRecordDialog<Member>()
-  const { made, make, close } = useLinks()
+  const { made, show: showLink, mail, close } = useLinks()
   const apps = useApps()
   const mayWrite = allows(session, 'members:write')
   const { show: edit } = editing
   const { show: remove } = removing
   const columns = useMemo(() => {
     const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
-    const acts = mayWrite ? { session, edit, remove, link: make } : null
+    const acts = mayWrite ? { session, edit, remove, link: showLink, mail } : null
     return columnsFor(nameOf, session.member?.id ?? null, acts)
-  }, [apps, session, mayWrite, edit, remove, make])
+  }, [apps, session, mayWrite, edit, remove, showLink, mail])
   const filter = {
     status: STATUSES.find((each) => each === values.status),
     role: ROLES.find((each) => each === values.role),
@@ -195,7 +212,7 @@ export function MembersPage() {
         />
       </Card>
       <InviteDialog open={inviting} onClose={() => setInviting(false)} />
-      <LinkDialog made={made} onClose={close} />
+      <MadeDialog made={made} onClose={close} />
       <EditDialog member={editing.record} open={editing.open} onOpenChange={editing.onOpenChange} />
       <RemoveDialog dialog={removing} />
     </Page>

@@ -13,8 +13,11 @@ export type NoticePurpose = (typeof NOTICE_PURPOSES)[number]
 const EMAIL_PURPOSES = [...CODE_PURPOSES, ...NOTICE_PURPOSES] as const
 export type EmailPurpose = CodePurpose | NoticePurpose
 
+/** Emails to members of a tenant, who sign in to the dashboard: they belong to no app, and no list shows them. */
+export type MemberPurpose = 'member_invitation' | 'member_link'
+
 const NOTICES: ReadonlySet<string> = new Set(NOTICE_PURPOSES)
-export const isNotice = (purpose: EmailPurpose): purpose is NoticePurpose => NOTICES.has(purpose)
+export const isNotice = (purpose: EmailPurpose | MemberPurpose): purpose is NoticePurpose => NOTICES.has(purpose)
 
 export const EmailLanguage = z.enum(EMAIL_LANGUAGES)
 export type EmailLanguage = z.infer<typeof EmailLanguage>

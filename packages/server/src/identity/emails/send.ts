@@ -6,29 +6,51 @@ import type { ReadyEmail, Sender, SendOutcome } from './senders/sender.ts'
 import { createSmtpSender } from './senders/smtp.ts'
 import { createWebhookSender } from './senders/webhook.ts'
 import * as store from './store.ts'
-import { type EmailContent, renderEmail } from './template.ts'
+import { type EmailContent, type RenderedEmail, renderEmail } from './template.ts'
 
 const EMAILS_AT_ONCE = 10
 /** Before each further attempt. The last ones come while the code is still valid. */
 const DELAYS_SECONDS = [5, 15, 45, 120, 180]
-/** Of a notice, which is of use for a day: a mail server that is down for the night costs nobody their warning. */
+/** Of a notice or an invitation, which are of use for days: a mail server that is down for the night costs nobody their warning. */
 const NOTICE_DELAYS_SECONDS = [...DELAYS_SECONDS, 600, 1_800, 3_600, 7_200, 14_400, 14_400]
 
 /** What is sealed of an email. */
 export type SealedContent = Pick<EmailContent, 'code' | 'link' | 'at'>
 
-/** The context of an email's sealed content: copied to another email, it does not open. */
-export const contentContext = (tenantId: string, id: string) => ['email', tenantId, id]
+/** What is sealed of an email to a member: all that is sent, and the address, so that who writes the database redirects none. */
+export interface SealedMemberEmail {
+  to: string
+  /** Whom it comes from, beside the installation's address. */
+  sender: string
+  link: string | null
+  rendered: RenderedEmail
+}
 
-/** Opens and writes out an email. */
-export async function readyEmail(deps: Deps, row: store.EmailRow): Promise<ReadyEmail> {
+/** The context of an email's sealed content: copied to another email, or from a member's to an app's, it does not open. */
+export const contentContext = (kind: 'email' | 'member email', tenantId: string, id: string) => [kind, tenantId, id]
+
+async function openContent<T>(deps: Deps, row: store.EmailRow): Promise<T> {
   const sealed = row.content_sealed
   if (sealed === null) throw new Error(`email ${row.id} has no content`)
-  const opened = (await open(deps.keys, sealed, contentContext(row.tenant_id, row.id))).toString()
+  const context = contentContext(store.isOfApp(row) ? 'email' : 'member email', row.tenant_id, row.id)
+  return JSON.parse((await open(deps.keys, sealed, context)).toString()) as T
+}
+
+/** Opens and writes out an email of an app. */
+async function readyAppEmail(deps: Deps, row: store.AppEmailRow): Promise<ReadyEmail<store.AppEmailRow>> {
+  const sealed = await openContent<SealedContent>(deps, row)
   const { name } = await signInSettings(deps, row.tenant_id, row.app_id)
   const { purpose, language } = row
-  const content = { purpose, language, appName: name, ...(JSON.parse(opened) as SealedContent) }
+  const content: EmailContent = { purpose, language, appName: name, ...sealed }
   return { row, content, rendered: renderEmail(content) }
+}
+
+/** Opens and writes out an email. @throws Error for one to a member whose address is not the one that it was written to */
+export async function readyEmail(deps: Deps, row: store.EmailRow): Promise<ReadyEmail> {
+  if (store.isOfApp(row)) return readyAppEmail(deps, row)
+  const { to, sender, link, rendered } = await openContent<SealedMemberEmail>(deps, row)
+  if (to !== row.address) throw new Error(`email ${row.id} was written to another address`)
+  return { row, content: { appName: sender, code: null, link }, rendered }
 }
 
 /** The mail server or, in development, the mailbox page; null if there is neither. */
@@ -38,7 +60,7 @@ export function operatorSends({ config }: Pick<Deps, 'config'>): 'smtp' | 'mailb
 }
 
 interface Senders {
-  webhook: Sender
+  webhook: Sender<store.AppEmailRow>
   operator: { send: Sender; keepsContent: boolean } | null
 }
 
@@ -52,13 +74,19 @@ function createSenders(deps: Deps): Senders {
   return { webhook, operator: kind === null ? null : { send: async () => ({ ok: true }), keepsContent: true } }
 }
 
+/** Whether the app's own server sends its emails. An email to a member has no app, so no app's server gets it. */
+const isForWebhook = async (deps: Deps, row: store.AppEmailRow): Promise<boolean> =>
+  (await signInSettings(deps, row.tenant_id, row.app_id)).email.sender === 'webhook'
+
+const isOfUseForLong = ({ purpose }: store.EmailRow) => isNotice(purpose) || purpose === 'member_invitation'
+
 async function attempt(deps: Deps, senders: Senders, row: store.EmailRow): Promise<store.Outcome> {
   if (row.expires_at <= deps.now()) return { status: 'failed', error: row.error ?? 'It expired before it was sent.' }
   let result: SendOutcome
   let keepsContent = false
   try {
-    const { email } = await signInSettings(deps, row.tenant_id, row.app_id)
-    if (email.sender === 'webhook') result = await senders.webhook(await readyEmail(deps, row))
+    if (store.isOfApp(row) && (await isForWebhook(deps, row)))
+      result = await senders.webhook(await readyAppEmail(deps, row))
     else if (senders.operator === null) result = { ok: false, error: 'There is no mail server.', final: true }
     else {
       keepsContent = senders.operator.keepsContent
@@ -69,7 +97,7 @@ async function attempt(deps: Deps, senders: Senders, row: store.EmailRow): Promi
     result = { ok: false, error: 'Internal error.', final: false }
   }
   if (result.ok) return { status: 'sent', keepsContent }
-  const afterSeconds = (isNotice(row.purpose) ? NOTICE_DELAYS_SECONDS : DELAYS_SECONDS)[row.attempts - 1]
+  const afterSeconds = (isOfUseForLong(row) ? NOTICE_DELAYS_SECONDS : DELAYS_SECONDS)[row.attempts - 1]
   if (result.final || afterSeconds === undefined) return { status: 'failed', error: result.error }
   return { status: 'queued', error: result.error, afterSeconds }
 }

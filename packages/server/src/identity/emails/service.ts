@@ -5,8 +5,8 @@ import type { Caller, Page } from '../../platform/http/route.ts'
 import { type Id, newId } from '../../platform/ids.ts'
 import { seal } from '../../platform/security/crypto.ts'
 import { listScope, type SignInSettings } from '../../tenancy/apps/service.ts'
-import type { EmailLanguage, EmailPurpose, ListEmails, SentEmail } from './schema.ts'
-import { contentContext, operatorSends, type SealedContent } from './send.ts'
+import type { EmailLanguage, EmailPurpose, ListEmails, MemberPurpose, SentEmail } from './schema.ts'
+import { contentContext, operatorSends, type SealedContent, type SealedMemberEmail } from './send.ts'
 import * as store from './store.ts'
 
 export { deleteOldEmails, setUser as setEmailUser } from './store.ts'
@@ -30,48 +30,86 @@ export function requireMailer(deps: Deps, app: SignInSettings): void {
 /** An email with its content sealed. */
 export type SealedEmail = Pick<store.EmailRow, 'id' | 'content_sealed'>
 
-/** Gives an email its id and seals what it says. Call it before any transaction, because the key provider may be on the network. */
-export async function sealEmail(deps: Deps, tenantId: Id<'ten'>, content: SealedContent): Promise<SealedEmail> {
+async function sealContent(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  kind: Parameters<typeof contentContext>[0],
+  content: SealedContent | SealedMemberEmail,
+): Promise<SealedEmail> {
   const id = newId('eml')
-  return { id, content_sealed: await seal(deps.keys, JSON.stringify(content), contentContext(tenantId, id)) }
+  return { id, content_sealed: await seal(deps.keys, JSON.stringify(content), contentContext(kind, tenantId, id)) }
 }
 
-/** An email to be queued. */
-export interface NewEmail {
+/** Gives an email its id and seals what it says. Call it before any transaction, because the key provider may be on the network. */
+export const sealEmail = (deps: Deps, tenantId: Id<'ten'>, content: SealedContent): Promise<SealedEmail> =>
+  sealContent(deps, tenantId, 'email', content)
+
+/** The same for an email to a member. */
+export const sealMemberEmail = (deps: Deps, tenantId: Id<'ten'>, content: SealedMemberEmail): Promise<SealedEmail> =>
+  sealContent(deps, tenantId, 'member email', content)
+
+/** What every email to be queued has. */
+interface Queued {
   tenantId: Id<'ten'>
-  appId: Id<'app'>
-  userId: Id<'usr'> | null
   address: string
-  purpose: EmailPurpose
-  language: EmailLanguage
   expiresAt: Date
   /** Nobody gets it: it is stored all the same, so that the call takes as long. */
   skipped: boolean
 }
 
-/** Queues an email in the transaction of its challenge. A worker sends it; no request waits for a mail server. */
-export async function queueEmail(tx: Db, deps: Deps, sealed: SealedEmail, email: NewEmail): Promise<void> {
+/** An email of an app to be queued. */
+export interface NewEmail extends Queued {
+  appId: Id<'app'>
+  userId: Id<'usr'> | null
+  purpose: EmailPurpose
+  language: EmailLanguage
+}
+
+/** An email to a member to be queued. */
+export interface NewMemberEmail extends Queued {
+  memberId: Id<'mem'> | null
+  purpose: MemberPurpose
+}
+
+type Kind = Pick<store.EmailRow, 'app_id' | 'user_id' | 'member_id' | 'purpose' | 'language'>
+
+async function queue(
+  tx: Db,
+  deps: Deps,
+  sealed: SealedEmail,
+  { tenantId, address, expiresAt, skipped }: Queued,
+  kind: Kind,
+) {
   const now = deps.now()
   tx.afterCommit(deps.wake.tasks)
   await store.insertEmail(tx, {
-    tenant_id: email.tenantId,
+    tenant_id: tenantId,
     id: sealed.id,
-    app_id: email.appId,
-    user_id: email.userId,
-    address: email.address,
-    purpose: email.purpose,
-    language: email.language,
-    content_sealed: email.skipped ? null : sealed.content_sealed,
-    status: email.skipped ? 'skipped' : 'queued',
+    ...kind,
+    address,
+    content_sealed: skipped ? null : sealed.content_sealed,
+    status: skipped ? 'skipped' : 'queued',
     attempts: 0,
     error: null,
     // Schedules are kept by the database's clock, for which this is past.
-    next_at: email.skipped ? null : new Date(0),
-    expires_at: email.expiresAt,
+    next_at: skipped ? null : new Date(0),
+    expires_at: expiresAt,
     sent_at: null,
     created_at: now,
     updated_at: now,
   })
+}
+
+/** Queues an email in the transaction of its challenge. A worker sends it; no request waits for a mail server. */
+export function queueEmail(tx: Db, deps: Deps, sealed: SealedEmail, email: NewEmail): Promise<void> {
+  const { appId: app_id, userId: user_id, purpose, language } = email
+  return queue(tx, deps, sealed, email, { app_id, user_id, member_id: null, purpose, language })
+}
+
+/** The same for an email to a member, which only the installation's mail server sends. */
+export function queueMemberEmail(tx: Db, deps: Deps, sealed: SealedEmail, email: NewMemberEmail): Promise<void> {
+  const { memberId: member_id, purpose } = email
+  return queue(tx, deps, sealed, email, { app_id: null, user_id: null, member_id, purpose, language: 'en' })
 }
 
 /** A page of the emails that the key can see, newest first. @throws not_found */

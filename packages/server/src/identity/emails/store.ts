@@ -3,16 +3,19 @@ import { type AppScope, inScope, readPage } from '../../platform/db/page.ts'
 import { insertion, wire } from '../../platform/db/rows.ts'
 import type { Page, PageQuery } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import type { EmailLanguage, EmailPurpose, SentEmail } from './schema.ts'
+import type { EmailLanguage, EmailPurpose, MemberPurpose, SentEmail } from './schema.ts'
 
 /** A row of the table `emails`. */
 export interface EmailRow {
   tenant_id: Id<'ten'>
   id: Id<'eml'>
-  app_id: Id<'app'>
+  /** Null for an email to a member. */
+  app_id: Id<'app'> | null
   user_id: Id<'usr'> | null
+  /** Of an email to a member: who it is for, if the address is a member's. */
+  member_id: Id<'mem'> | null
   address: string
-  purpose: EmailPurpose
+  purpose: EmailPurpose | MemberPurpose
   language: EmailLanguage
   content_sealed: Buffer | null
   status: SentEmail['status']
@@ -25,7 +28,12 @@ export interface EmailRow {
   updated_at: Date
 }
 
-const toEmail = (row: EmailRow): SentEmail =>
+/** An email of an app to somebody who uses it, or may. */
+export type AppEmailRow = EmailRow & { app_id: Id<'app'>; purpose: EmailPurpose }
+
+export const isOfApp = (row: EmailRow): row is AppEmailRow => row.app_id !== null
+
+const toEmail = (row: AppEmailRow): SentEmail =>
   wire(row, 'id app_id user_id address purpose language status attempts error sent_at created_at updated_at')
 
 /** Inserts an email. */
@@ -33,7 +41,7 @@ export async function insertEmail(tx: Db, row: EmailRow): Promise<void> {
   await tx.run(insertion('emails', row))
 }
 
-/** A page of emails, newest first. */
+/** A page of the emails of apps, newest first. */
 export function listEmails(
   db: Db,
   scope: AppScope,
@@ -43,7 +51,7 @@ export function listEmails(
   // Written out, so that the planner sees the index over what failed.
   const having =
     status === 'failed' ? sql`status = 'failed'` : sql`(${status ?? null}::text is null or status = ${status ?? null})`
-  return readPage(db, sql`from emails where ${inScope(scope)} and ${having}`, query, toEmail)
+  return readPage(db, sql`from emails where ${inScope(scope)} and app_id is not null and ${having}`, query, toEmail)
 }
 
 /** Stores whose address an email went to, once that is known. */

@@ -30,6 +30,9 @@ export interface RenderedEmail {
   html: string
 }
 
+/** What the senders need of an email beside its written form. */
+export type SentContent = Pick<EmailContent, 'appName' | 'code' | 'link' | 'at'>
+
 /** One line without control and format characters: it stands in a header, and beside other texts. */
 export const oneLine = (text: string): string =>
   text
@@ -58,19 +61,22 @@ const BUTTON =
 const line = (text: string) => `<p>${escapeHtml(text)}</p>`
 
 /** A part of an email in both forms. */
-interface Part {
+export interface Part {
   text: string
   html: string
 }
 
-const said = (text: string): Part => ({ text, html: line(text) })
+export const said = (text: string): Part => ({ text, html: line(text) })
 
-const linked = (above: string, button: string, link: string): Part => ({
+export const linked = (above: string, button: string, link: string): Part => ({
   text: `${above}\n${link}`,
   html: `${line(above)}\n<p><a style="${BUTTON}" href="${escapeHtml(link)}">${escapeHtml(button)}</a></p>`,
 })
 
-const small = (text: string): Part => ({ text, html: `<p style="font-size:14px;opacity:0.7">${escapeHtml(text)}</p>` })
+export const small = (text: string): Part => ({
+  text,
+  html: `<p style="font-size:14px;opacity:0.7">${escapeHtml(text)}</p>`,
+})
 
 const big = (code: string): Part => ({
   text: code,
@@ -98,6 +104,18 @@ function partsOf({ purpose, language, code, link }: EmailContent, fill: (text: s
   ]
 }
 
+/** Writes an email of the given parts as plain text and as HTML. */
+export function renderParts(language: EmailLanguage, subject: string, parts: readonly Part[]): RenderedEmail {
+  return {
+    subject,
+    text: `${parts.map(({ text }) => text).join('\n\n')}\n`,
+    html: HTML(
+      language,
+      parts.map(({ html }) => html),
+    ),
+  }
+}
+
 /** Writes an email as plain text and as HTML, in which every value is escaped. */
 export function renderEmail(content: EmailContent): RenderedEmail {
   const { purpose, language, appName, at } = content
@@ -107,13 +125,5 @@ export function renderEmail(content: EmailContent): RenderedEmail {
     time: at === undefined ? '' : timeText(language, at),
   }
   const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] as string)
-  const parts = partsOf(content, fill)
-  return {
-    subject: fill(TEXTS[language].subject[purpose]),
-    text: `${parts.map(({ text }) => text).join('\n\n')}\n`,
-    html: HTML(
-      language,
-      parts.map(({ html }) => html),
-    ),
-  }
+  return renderParts(language, fill(TEXTS[language].subject[purpose]), partsOf(content, fill))
 }

@@ -24,16 +24,24 @@ export interface DashboardLink {
 interface LinkOptions {
   lifetimeMs?: number
   /** Signs in as this member of the tenant, whose earlier links it replaces; otherwise as the operator. */
-  member?: { id: Id<'mem'>; isInvited: boolean; madeBy: string }
+  member?: { id: Id<'mem'>; isInvited: boolean; madeBy: string; provesEmail: string | null }
+  /** Its token, where an email with it was written before. */
+  token?: string
 }
+
+/** The secret of a link. */
+export const newLinkToken = (): string => PREFIX + randomBytes(32).toString('base64url')
+
+/** Where a link leads. */
+export const urlOfLink = ({ config }: Pick<Deps, 'config'>, token: string): string =>
+  `${publicUrl(config)}/dashboard#link=${token}`
 
 /** Makes a link to one tenant's dashboard, or to that of the operator, who sees all tenants. Only its hash is stored. */
 export async function createLink(
   deps: Pick<Deps, 'db' | 'config' | 'now'>,
   tenantId: Id<'ten'> | null,
-  { lifetimeMs = LINK_MINUTES * 60_000, member }: LinkOptions = {},
+  { lifetimeMs = LINK_MINUTES * 60_000, member, token = newLinkToken() }: LinkOptions = {},
 ): Promise<DashboardLink> {
-  const token = PREFIX + randomBytes(32).toString('base64url')
   const now = deps.now()
   const expiresAt = new Date(now.getTime() + lifetimeMs)
   if (member !== undefined && tenantId !== null) await store.deleteLinksOf(deps.db, tenantId, member.id)
@@ -46,9 +54,10 @@ export async function createLink(
     member_id: member?.id ?? null,
     invites: member?.isInvited ?? false,
     made_by: member?.madeBy ?? null,
+    proves_email: member?.provesEmail ?? null,
     created_at: now,
     version: 0,
     mac: null,
   })
-  return { url: `${publicUrl(deps.config)}/dashboard#link=${token}`, expiresAt }
+  return { url: urlOfLink(deps, token), expiresAt }
 }

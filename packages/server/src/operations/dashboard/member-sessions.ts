@@ -25,7 +25,13 @@ export async function beginAsMember(
   const arrived =
     tenantId !== null &&
     id !== null &&
-    (await arrive(tx, deps, { tenantId, id, byInvitation: link.invites, madeBy: link.made_by }))
+    (await arrive(tx, deps, {
+      tenantId,
+      id,
+      byInvitation: link.invites,
+      madeBy: link.made_by,
+      provesEmail: link.proves_email,
+    }))
   if (!arrived) throw fail('dashboard_link_invalid')
   const grant = { ...NOBODY, tenant_id: tenantId, member_id: id, verified_at: deps.now() }
   const known = await begin(tx, deps, grant, request, origin)

@@ -7,8 +7,15 @@ export const LINK_RECORD = defineRecord({
   key: ['hash'],
   owner: 'maybe',
   versioned: true,
-  columns: { expires_at: 'time', used_at: 'time', member_id: 'text', invites: 'boolean', made_by: 'text' },
-  initial: { member_id: null, invites: false, made_by: null },
+  columns: {
+    expires_at: 'time',
+    used_at: 'time',
+    member_id: 'text',
+    invites: 'boolean',
+    made_by: 'text',
+    proves_email: 'text',
+  },
+  initial: { member_id: null, invites: false, made_by: null, proves_email: null },
   notAuthority: { created_at: 'shown only' },
 })
 

@@ -21,6 +21,8 @@ export interface LinkRow extends Versioned {
   invites: boolean
   /** Who made it for the member, as the audit log names actors; null for the operator's. */
   made_by: string | null
+  /** The address that it was mailed to, which whoever opens it can read; null for one that was shown to who made it. */
+  proves_email: string | null
   created_at: Date
 }
 

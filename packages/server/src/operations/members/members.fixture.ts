@@ -1,5 +1,6 @@
 import { cookieOf, openPage, type Page, postSession } from '../../../test/harness/dashboard-page.ts'
 import type { Answer, Service, Tenant } from '../../../test/harness/harness.ts'
+import type { MailingService } from '../../identity/email-sign-in/email.fixture.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Role } from '../../platform/security/roles/roles.ts'
 import { createMemberByOperator } from './service.ts'
@@ -15,17 +16,17 @@ export interface SignedIn {
 const tokenOf = (url: string): string => url.slice(url.indexOf('#link=') + '#link='.length)
 
 /** Makes a member as the operator does. @returns them with their link */
-export const invited = (
+export async function invited(
   service: Service,
   tenant: Tenant,
   role: Role,
   more: { appIds?: string[]; email?: string } = {},
-) =>
-  createMemberByOperator(service.deps, tenant.tenantId as never, {
-    email: `${newId('job')}@example.com`,
-    role,
-    ...more,
-  })
+) {
+  const input = { email: `${newId('job')}@example.com`, role, ...more }
+  const { link, ...member } = await createMemberByOperator(service.deps, tenant.tenantId as never, input)
+  if (link === null) throw new Error('the link was mailed')
+  return { ...member, link }
+}
 
 /** The same, signed in by their invitation. */
 export async function signedIn(
@@ -42,4 +43,11 @@ export async function signedIn(
 export async function opens(service: Service, url: string): Promise<Answer & { cookie: string }> {
   const answer = await postSession(service, { link: tokenOf(url) })
   return { ...answer, cookie: cookieOf(answer) }
+}
+
+/** The next email to a member, and the link in it. */
+export async function mailedLink({ smtp }: MailingService, email: string) {
+  const mail = await smtp.next(email)
+  const url = /\S+#link=\S+/.exec(mail.parts['text/plain'] as string)?.[0] as string
+  return { mail, url }
 }

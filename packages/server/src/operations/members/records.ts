@@ -15,9 +15,12 @@ export const MEMBER_RECORD = defineRecord({
     app_ids: 'texts',
     status: 'text',
     passkeys: 'texts',
+    proven_email: 'text',
   },
+  initial: { proven_email: null },
   notAuthority: {
     name: 'shown only',
+    invitation_delivery: 'shown only; the link says what it proves',
     invited_by: 'shown only',
     last_signed_in_at: 'shown only',
     removed_at: 'shown only; `status` decides',

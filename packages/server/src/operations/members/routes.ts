@@ -1,5 +1,5 @@
 import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
-import { CreateMember, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
+import { CreateMember, CreateMemberLink, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
 import { createMember, createMemberLink, getMember, listMembers, removeMember, updateMember } from './service.ts'
 
 const read = secretKey('members:read', { tenantWide: true })
@@ -24,12 +24,12 @@ export const memberRoutes: Route[] = [
     {
       summary: 'Invite a member',
       description:
-        'The link in the response signs the member in once, within 7 days. A key makes nobody an owner, and gives no role with scopes that it does not have. A member gives no role above their own (403 `insufficient_scope`).',
+        'The link signs the member in once, within 7 days. It is in the response or, with `delivery: email`, mailed to the member. A key makes nobody an owner, and gives no role with scopes that it does not have. A member gives no role above their own (403 `insufficient_scope`).',
       callers: write,
       body: CreateMember,
       reply: one(MemberWithLink),
       status: 201,
-      errors: ['not_found', 'already_exists', 'member_limit'],
+      errors: ['not_found', 'already_exists', 'member_limit', 'member_email_not_configured'],
       secret: true,
       extension: true,
     },
@@ -74,15 +74,16 @@ export const memberRoutes: Route[] = [
     {
       summary: 'Create a link for a member',
       description:
-        'For somebody who is invited: a new invitation, for 7 days. For an active member who lost their way in: a link for 30 minutes, which only owners make. Ends their earlier links.',
+        'For somebody who is invited: a new invitation, for 7 days. For an active member who lost their way in: a link for 30 minutes, which only owners make. Ends their earlier links. The link is in the response or, with `delivery: email`, mailed to the member.',
       callers: write,
       params: IdParam,
+      body: CreateMemberLink,
       reply: one(MemberWithLink),
       status: 201,
-      errors: ['member_removed'],
+      errors: ['member_removed', 'member_email_not_configured'],
       secret: true,
       extension: true,
     },
-    (deps, { caller, origin, params }) => createMemberLink(deps, { caller, origin }, params.id),
+    (deps, { caller, origin, params, body }) => createMemberLink(deps, { caller, origin }, params.id, body),
   ),
 ]

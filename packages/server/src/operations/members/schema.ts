@@ -32,6 +32,15 @@ const AppIds = z
     ...expected('null or a list of 1 to 100 different apps'),
   })
 
+const DeliveryField = z.enum(['link', 'email'])
+export type Delivery = z.infer<typeof DeliveryField>
+
+const DeliveryChoice = DeliveryField.optional().meta({
+  description:
+    '`link` (the default): the link is in the response, and whoever gets it gives it to the member. `email`: Halfkey mails it to the member through the mail server of the installation (`HALFKEY_SMTP_URL`), and nobody else sees it, so opening it shows that the address is theirs.',
+  example: 'email',
+})
+
 const record = {
   id: z.string().meta({ example: 'mem_01jb2m7x9kq4t8v6w0r3s5y1zu' }),
   email: z.string().meta({ example: 'ada@example.com' }),
@@ -43,6 +52,13 @@ const record = {
     .meta({ description: 'The apps that the member may see. null: all apps of the tenant.' }),
   status: z.enum(['invited', 'active', 'removed']).meta({
     description: '`invited`: has not signed in yet. `removed`: cannot sign in any more.',
+  }),
+  emailVerified: z.boolean().meta({
+    description: 'Whether the member has opened a link that was mailed to this address.',
+  }),
+  invitationDelivery: DeliveryField.nullable().meta({
+    description:
+      'Of somebody who is invited: whether the last invitation was mailed (`email`) or shown to who made it (`link`). null where it is not known, and for all others.',
   }),
   invitedBy: z
     .string()
@@ -66,7 +82,9 @@ const MemberLink = z.object({
 })
 
 /** A member with a link for them: the response where one is made. */
-export const MemberWithLink = z.object({ ...record, link: MemberLink }).meta({ id: 'MemberWithLink' })
+export const MemberWithLink = z
+  .object({ ...record, link: MemberLink.nullable().meta({ description: 'null if it was mailed.' }) })
+  .meta({ id: 'MemberWithLink' })
 export type MemberWithLink = z.infer<typeof MemberWithLink>
 
 export const CreateMember = z
@@ -75,9 +93,13 @@ export const CreateMember = z
     name: Name.optional(),
     role: RoleField,
     appIds: AppIds.optional(),
+    delivery: DeliveryChoice,
   })
   .meta({ id: 'CreateMember' })
 export type CreateMember = z.infer<typeof CreateMember>
+
+export const CreateMemberLink = z.strictObject({ delivery: DeliveryChoice }).meta({ id: 'CreateMemberLink' })
+export type CreateMemberLink = z.infer<typeof CreateMemberLink>
 
 export const UpdateMember = z
   .strictObject({ name: Name.optional(), role: RoleField.optional(), appIds: AppIds.optional() })

@@ -21,7 +21,8 @@ import {
   requireUnbound,
 } from './authority.ts'
 import { fail, MEMBERS_MAX } from './errors.ts'
-import type { CreateMember, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
+import { type LinkMail, limitMail, prepareLinkMail, queueLinkMail } from './mail.ts'
+import type { CreateMember, CreateMemberLink, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
 import * as store from './store.ts'
 
 const DAY_MS = 86_400_000
@@ -53,17 +54,46 @@ async function requireApps(tx: Db, tenantId: Id<'ten'>, appIds: readonly string[
 const note = (tx: Db, deps: Deps, row: store.MemberRow, action: AuditOnlyAction, cause: EventInput['cause']) =>
   recordAuditOnly(tx, deps, { tenantId: row.tenant_id, appId: null, action, target: row.id, cause })
 
+/** How long a link for a member can be used. */
+const lifetimeOf = ({ status }: store.MemberRow) =>
+  status === 'invited' ? INVITATION_DAYS * DAY_MS : LINK_MINUTES * MINUTE_MS
+
+/** A member with a link that the response shows. */
+type ShownLink = MemberWithLink & { link: NonNullable<MemberWithLink['link']> }
+
 /**
  * Makes the link of a member, in place of those that they have: a week's for somebody who was invited, minutes' for a member.
  * @param madeBy who is shown it, and could open it
  */
-async function linkFor(tx: Db, deps: Deps, row: store.MemberRow, madeBy: string): Promise<MemberWithLink> {
-  const lifetimeMs = row.status === 'invited' ? INVITATION_DAYS * DAY_MS : LINK_MINUTES * MINUTE_MS
+async function showLink(tx: Db, deps: Deps, row: store.MemberRow, madeBy: string): Promise<ShownLink> {
+  const isInvited = row.status === 'invited'
   const { url, expiresAt } = await createLink({ ...deps, db: tx }, row.tenant_id, {
-    lifetimeMs,
-    member: { id: row.id, isInvited: row.status === 'invited', madeBy },
+    lifetimeMs: lifetimeOf(row),
+    member: { id: row.id, isInvited, madeBy, provesEmail: null },
   })
-  return { ...store.toMember(row), link: { url, expiresAt: expiresAt.toISOString() } }
+  if (isInvited) await store.noteDelivery(tx, row, 'link')
+  const link = { url, expiresAt: expiresAt.toISOString() }
+  return { ...store.toMember({ ...row, invitation_delivery: 'link' }), link }
+}
+
+/** The same by an email, which alone has the link. Who opens it has shown that the address is theirs. */
+async function giveLink(
+  tx: Db,
+  deps: Deps,
+  row: store.MemberRow,
+  madeBy: string,
+  mail: LinkMail | null,
+): Promise<MemberWithLink> {
+  if (mail === null) return showLink(tx, deps, row, madeBy)
+  const isInvited = row.status === 'invited'
+  const { expiresAt } = await createLink({ ...deps, db: tx }, row.tenant_id, {
+    lifetimeMs: lifetimeOf(row),
+    member: { id: row.id, isInvited, madeBy, provesEmail: row.email },
+    token: mail.token,
+  })
+  if (isInvited) await store.noteDelivery(tx, row, 'email')
+  await queueLinkMail(tx, deps, mail, row, expiresAt)
+  return { ...store.toMember({ ...row, invitation_delivery: 'email' }), link: null }
 }
 
 /** Writes a member who is invited. Their rights were checked. */
@@ -72,7 +102,7 @@ async function invite(
   deps: Deps,
   tenantId: Id<'ten'>,
   input: CreateMember,
-  by: { name: string; cause: EventInput['cause'] },
+  by: { name: string; cause: EventInput['cause']; mail: LinkMail | null },
 ): Promise<MemberWithLink> {
   const { shown, key } = parseEmail(input.email)
   const appIds = (input.appIds ?? null) as Id<'app'>[] | null
@@ -90,6 +120,8 @@ async function invite(
     app_ids: appIds,
     status: 'invited',
     passkeys: [],
+    proven_email: null,
+    invitation_delivery: null,
     invited_by: by.name,
     last_signed_in_at: null,
     removed_at: null,
@@ -104,30 +136,41 @@ async function invite(
     throw error
   })
   await note(tx, deps, row, 'member.invited', by.cause)
-  return linkFor(tx, deps, row, by.name)
+  return giveLink(tx, deps, row, by.name, by.mail)
 }
 
+/** The email of an invitation, if it is to be mailed. @throws validation_failed, member_email_not_configured */
+const invitationMail = (deps: Deps, tenantId: Id<'ten'>, { email, delivery }: CreateMember): Promise<LinkMail | null> =>
+  prepareLinkMail(deps, tenantId, delivery, { email: parseEmail(email).shown, status: 'invited' })
+
 /**
- * Invites somebody. The link is only in the response.
- * @throws validation_failed, insufficient_scope, not_found (names `appIds`), already_exists, member_limit
+ * Invites somebody. The link is only in the response, or only in an email to them.
+ * @throws validation_failed, insufficient_scope, not_found (names `appIds`), already_exists, member_limit,
+ * member_email_not_configured, rate_limited
  */
 export async function createMember(deps: Deps, call: Call, input: CreateMember): Promise<MemberWithLink> {
   const { caller } = call
+  await limitMail(deps, call, input.delivery, input.email)
+  const mail = await invitationMail(deps, caller.tenantId, input)
   return deps.db.tx(async (tx) => {
     requireMayGive(await currentAuthority(tx, caller), input.role)
-    return invite(tx, deps, caller.tenantId, input, { name: actorOf(caller), cause: call })
+    return invite(tx, deps, caller.tenantId, input, { name: actorOf(caller), cause: call, mail })
   })
 }
 
-/** The same for an operator on the command line, who may make owners. @throws validation_failed, not_found, already_exists, member_limit */
+/**
+ * The same for an operator on the command line, who may make owners.
+ * @throws validation_failed, not_found, already_exists, member_limit, member_email_not_configured
+ */
 export async function createMemberByOperator(
   deps: Deps,
   tenantId: Id<'ten'>,
   input: CreateMember,
 ): Promise<MemberWithLink> {
+  const mail = await invitationMail(deps, tenantId, input)
   return deps.db.tx(async (tx) => {
     await store.lockMembers(tx, tenantId)
-    return invite(tx, deps, tenantId, input, { name: 'cli', cause: { actor: 'cli' } })
+    return invite(tx, deps, tenantId, input, { name: 'cli', cause: { actor: 'cli' }, mail })
   })
 }
 
@@ -204,34 +247,39 @@ export async function removeMember(deps: Deps, call: Call, id: string): Promise<
 
 /**
  * Makes a new link for a member, and ends those that they have: an invitation again, or a way in for somebody who lost theirs.
- * @throws not_found, insufficient_scope, member_removed
+ * @throws not_found, insufficient_scope, member_removed, member_email_not_configured, rate_limited
  */
-export async function createMemberLink(deps: Deps, call: Call, id: string): Promise<MemberWithLink> {
+export async function createMemberLink(
+  deps: Deps,
+  call: Call,
+  id: string,
+  { delivery }: CreateMemberLink,
+): Promise<MemberWithLink> {
   const { caller } = call
+  const memberId = pathId('mem', id)
+  const known = existing(await store.findMember(deps.db, caller.tenantId, memberId))
+  await limitMail(deps, call, delivery, known.email)
+  const mail = await prepareLinkMail(deps, caller.tenantId, delivery, known)
   return deps.db.tx(async (tx) => {
     const authority = await currentAuthority(tx, caller)
     // Without a lock: a sign-in holds its link when it locks the member, and the old links end below.
-    const row = existing(await store.findMember(tx, caller.tenantId, pathId('mem', id)))
+    const row = existing(await store.findMember(tx, caller.tenantId, memberId))
     requireMayTouch(authority, row)
     if (row.status === 'removed') throw fail('member_removed')
     if (row.status === 'active') requireMaySignInAs(authority)
     await note(tx, deps, row, 'member.link_created', call)
-    return linkFor(tx, deps, row, actorOf(caller))
+    return giveLink(tx, deps, row, actorOf(caller), mail)
   })
 }
 
 /** The same for an operator on the command line, for the member with an email. @throws not_found (names `email`) */
-export async function createMemberLinkByOperator(
-  deps: Deps,
-  tenantId: Id<'ten'>,
-  email: string,
-): Promise<MemberWithLink> {
+export async function createMemberLinkByOperator(deps: Deps, tenantId: Id<'ten'>, email: string): Promise<ShownLink> {
   return deps.db.tx(async (tx) => {
     await store.lockMembers(tx, tenantId)
     const row = await store.findMemberByEmail(tx, tenantId, parseEmail(email).key)
     if (row === undefined) throw notFoundField('email')
     await note(tx, deps, row, 'member.link_created', { actor: 'cli' })
-    return linkFor(tx, deps, row, 'cli')
+    return showLink(tx, deps, row, 'cli')
   })
 }
 
@@ -241,6 +289,7 @@ interface ArrivalBy {
   id: Id<'mem'>
   byInvitation: boolean
   madeBy: string | null
+  provesEmail: string | null
 }
 
 /** Whether who made a link could still make it: a member who was removed or lowered may have kept one. */
@@ -258,22 +307,24 @@ async function couldMake(
 
 /**
  * Notes that a member signed in by a link. Whoever was invited is active from now on. An invitation is shown to whoever sent it, so
- * it opens nothing once the member is active. @returns undefined for a link that does not count
+ * it opens nothing once the member is active. A link that was mailed proves the address. @returns undefined for a link that does not count
  */
 export async function arrive(
   tx: Db,
   deps: Deps,
-  { tenantId, id, byInvitation, madeBy }: ArrivalBy,
+  { tenantId, id, byInvitation, madeBy, provesEmail }: ArrivalBy,
 ): Promise<{ member: store.MemberRow; hasJoined: boolean } | undefined> {
   const before = await store.lockMember(tx, tenantId, id)
   if (before === undefined || before.status === 'removed') return undefined
   if (byInvitation !== (before.status === 'invited')) return undefined
   if (!(await couldMake(tx, tenantId, madeBy, before))) return undefined
   const now = deps.now()
-  if (before.status === 'active') {
+  const hasJoined = before.status === 'invited'
+  const proven_email = provesEmail === before.email ? provesEmail : before.proven_email
+  if (!hasJoined && proven_email === before.proven_email) {
     await store.touchMember(tx, tenantId, id, now)
-    return { member: before, hasJoined: false }
+    return { member: before, hasJoined }
   }
-  const member = await store.updateMember(tx, { ...before, status: 'active', last_signed_in_at: now, updated_at: now })
-  return { member, hasJoined: true }
+  const row = { ...before, status: 'active' as const, proven_email, last_signed_in_at: now, updated_at: now }
+  return { member: await store.updateMember(tx, row), hasJoined }
 }

@@ -14,7 +14,7 @@ import {
 import type { RecordRow } from '../../platform/security/records/kind.ts'
 import type { Role } from '../../platform/security/roles/roles.ts'
 import { MEMBER_RECORD } from './records.ts'
-import type { ListMembers, Member } from './schema.ts'
+import type { Delivery, ListMembers, Member } from './schema.ts'
 
 /** A row of the table `members`. */
 export interface MemberRow extends Versioned {
@@ -27,6 +27,10 @@ export interface MemberRow extends Versioned {
   app_ids: Id<'app'>[] | null
   status: Member['status']
   passkeys: Id<'pky'>[]
+  /** The address whose mailbox the member has read: it counts while it is the member's address. */
+  proven_email: string | null
+  /** How the last invitation was given out; null if that is not known. */
+  invitation_delivery: Delivery | null
   invited_by: string | null
   last_signed_in_at: Date | null
   removed_at: Date | null
@@ -36,8 +40,15 @@ export interface MemberRow extends Versioned {
 
 /** A row in its API form. */
 export function toMember(row: MemberRow): Member {
-  return wire(row, 'id email name role app_ids status invited_by last_signed_in_at created_at updated_at')
+  return {
+    ...wire(row, 'id email name role app_ids status invited_by last_signed_in_at created_at updated_at'),
+    emailVerified: hasProvenEmail(row),
+    invitationDelivery: row.status === 'invited' ? row.invitation_delivery : null,
+  }
 }
+
+/** Whether the member has shown that the address is theirs: the one that they have now. */
+const hasProvenEmail = ({ email, proven_email: proven }: MemberRow): boolean => proven === email
 
 /** Changes of a tenant's members wait for each other, so that of two at once each sees what the other did. */
 export async function lockMembers(tx: Db, tenantId: Id<'ten'>): Promise<void> {
@@ -118,10 +129,25 @@ export async function isLastOwner(tx: Db, { tenant_id: tenantId, id, role, statu
 export async function updateMember(tx: Db, before: MemberRow): Promise<MemberRow> {
   const row = await resealed(tx, MEMBER_RECORD, before)
   await tx.run(
-    update('members', row, 'name role app_ids status passkeys last_signed_in_at removed_at updated_at version mac'),
+    update(
+      'members',
+      row,
+      'name role app_ids status passkeys proven_email last_signed_in_at removed_at updated_at version mac',
+    ),
   )
   tx.afterCommit(() => tx.records.committed(MEMBER_RECORD, row as object as RecordRow))
   return row
+}
+
+/** Notes how an invitation was given out. */
+export async function noteDelivery(tx: Db, { tenant_id, id }: MemberRow, delivery: Delivery): Promise<void> {
+  await tx.run(sql`update members set invitation_delivery = ${delivery} where tenant_id = ${tenant_id} and id = ${id}`)
+}
+
+/** The name of a tenant, for emails to its members. */
+export async function tenantName(db: Db, tenantId: Id<'ten'>): Promise<string> {
+  const row = await db.one<{ name: string }>(sql`select name from tenants where id = ${tenantId}`)
+  return row?.name ?? ''
 }
 
 /** Notes a sign-in of somebody who was active before it. */

@@ -1,10 +1,10 @@
 import type { EmailRow } from '../store.ts'
-import type { EmailContent, RenderedEmail } from '../template.ts'
+import type { RenderedEmail, SentContent } from '../template.ts'
 
 /** An email that is ready to be sent. */
-export interface ReadyEmail {
-  row: EmailRow
-  content: EmailContent
+export interface ReadyEmail<Row extends EmailRow = EmailRow> {
+  row: Row
+  content: SentContent
   rendered: RenderedEmail
 }
 
@@ -12,4 +12,4 @@ export interface ReadyEmail {
 export type SendOutcome = { ok: true } | { ok: false; error: string; final: boolean }
 
 /** Takes an email over: a mail server, an app's own server, or the mailbox for development. */
-export type Sender = (email: ReadyEmail) => Promise<SendOutcome>
+export type Sender<Row extends EmailRow = EmailRow> = (email: ReadyEmail<Row>) => Promise<SendOutcome>

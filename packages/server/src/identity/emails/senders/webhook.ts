@@ -3,6 +3,7 @@ import { EVENT_API_VERSION } from '../../../platform/events/events.ts'
 import { open } from '../../../platform/security/crypto.ts'
 import { signatureHeaders, signingKey } from '../../../platform/security/webhook-signature.ts'
 import { signInSettings } from '../../../tenancy/apps/service.ts'
+import type { AppEmailRow } from '../store.ts'
 import type { ReadyEmail, Sender } from './sender.ts'
 
 const TIMEOUT_MS = 15_000
@@ -12,7 +13,7 @@ const USER_AGENT = 'Halfkey-Webhooks/1'
  * The event that the app's server gets. It is sent to that server alone, and is not stored: neither the pull feed nor the
  * audit log nor another webhook has it, whatever they subscribe to. All attempts for one email have the same id.
  */
-function bodyOf({ row, content, rendered }: ReadyEmail): { id: string; body: string } {
+function bodyOf({ row, content, rendered }: ReadyEmail<AppEmailRow>): { id: string; body: string } {
   const id = `evt_${row.id.slice(4)}`
   const data = {
     emailId: row.id,
@@ -39,7 +40,7 @@ function bodyOf({ row, content, rendered }: ReadyEmail): { id: string; body: str
 }
 
 /** Has the app's own server send it: one signed POST, which any 2xx answers. */
-export function createWebhookSender(deps: Deps): Sender {
+export function createWebhookSender(deps: Deps): Sender<AppEmailRow> {
   return async (email) => {
     const { row } = email
     const app = await signInSettings(deps, row.tenant_id, row.app_id)

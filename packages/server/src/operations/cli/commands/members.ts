@@ -15,23 +15,24 @@ function readRole(text: string): Role {
 export const membersInvite = defineCommand({
   name: 'members invite',
   summary: 'Invite somebody to the dashboard, by default as an owner',
-  details: `Prints a link that signs them in once, within ${INVITATION_DAYS} days. This makes the first owner of a tenant.`,
+  details: `Prints a link that signs them in once, within ${INVITATION_DAYS} days. This makes the first owner of a tenant. With --mail, the running service mails the link to them instead, through HALFKEY_SMTP_URL.`,
   options: (command) =>
     command
       .requiredOption('--email <address>', 'their email address', shortText('--email', EMAIL_CHARS_MAX))
       .option('--name <name>', 'their name (default: the address)', shortText('--name'))
       .option('--role <role>', `${ROLES.join(', ')} (default: owner)`, readRole)
-      .option('--tenant <id>', 'their tenant (default: the only one)'),
-  async run({ email, name, role = 'owner', tenant }, context) {
+      .option('--tenant <id>', 'their tenant (default: the only one)')
+      .option('--mail', 'mail the link to them, and print none'),
+  async run({ email, name, role = 'owner', tenant, mail }, context) {
     const { member, tenantId } = await withDeps(context, async (deps) => {
       const tenantId = await findTenant(deps, tenant)
-      const input = { email, role, ...(name === undefined ? {} : { name }) }
+      const delivery = mail === true ? ('email' as const) : ('link' as const)
+      const input = { email, role, delivery, ...(name === undefined ? {} : { name }) }
       return { member: await createMemberByOperator(deps, tenantId, input), tenantId }
     })
-    return {
-      data: { ...member, tenantId },
-      lines: [member.link.url, `It signs in ${member.email} once, within ${INVITATION_DAYS} days, as ${role}.`],
-    }
+    const until = `It signs in ${member.email} once, within ${INVITATION_DAYS} days, as ${role}.`
+    const lines = member.link === null ? ['The service mails the link to them.', until] : [member.link.url, until]
+    return { data: { ...member, tenantId }, lines }
   },
 })
 
