@@ -217,6 +217,29 @@ export async function signInWithPasskey(): Promise<DashboardSession> {
   return sessionCall('POST', { passkey: await proof() })
 }
 
+/** The tenant whose members the page signs in; without one it is the only tenant of the installation. */
+const tenantOfPage = () => new URLSearchParams(location.search).get('tenant')
+
+/** What the sign-in page offers beside passkeys, links and keys. @throws SessionError */
+export function readWays(): Promise<{ emailCode: boolean }> {
+  const tenant = tenantOfPage()
+  return callSession('GET', undefined, `/ways${tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`}`)
+}
+
+/** Has a code mailed to a member. @returns its challenge, also for an address that is no member's. @throws SessionError */
+export async function askForCode(email: string): Promise<string> {
+  const tenantId = tenantOfPage()
+  const body = { email, ...(tenantId === null ? {} : { tenantId }) }
+  return (await callSession<{ challengeId: string }>('POST', body, '/email-code')).challengeId
+}
+
+/** Signs a member in with a code that was mailed to them. @throws SessionError */
+export function signInWithCode(challengeId: string, code: string): Promise<DashboardSession> {
+  state.tenantId = null
+  setApp(null)
+  return sessionCall('POST', { emailCode: { challengeId, code } })
+}
+
 /** A passkey of the member who is signed in. */
 export interface OwnPasskey {
   id: string

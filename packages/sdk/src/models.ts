@@ -38,6 +38,7 @@ export type Identity = Schemas['Identity']
 export type IdToken = Schemas['IdToken']
 /** Somebody who uses the tenant's dashboard. */
 export type Member = Schemas['Member']
+export type MemberSignIn = Schemas['MemberSignIn']
 /** A member with a link that signs them in once. */
 export type MemberWithLink = Schemas['MemberWithLink']
 /** Who did what to which record, and from where. */

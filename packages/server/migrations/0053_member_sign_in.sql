@@ -8,3 +8,43 @@ alter table emails alter column app_id drop not null, add column member_id text 
   add constraint emails_member_fk foreign key (tenant_id, member_id) references members (tenant_id, id) on delete cascade,
   add constraint emails_of_one check (app_id is null or member_id is null);
 create index emails_member on emails (tenant_id, member_id) where member_id is not null;
+
+-- Ways to sign in to the dashboard beside passkeys, which an owner turns on.
+create table member_sign_in (
+  tenant_id text collate "C" not null references tenants on delete cascade,
+  method text not null,
+  enabled boolean not null,
+  updated_at timestamptz not null,
+  version integer not null default 0,
+  mac bytea,
+  primary key (tenant_id, method)
+);
+call count_changes_of('member_sign_in');
+
+-- Codes that sign members in by email. `member_id` and `code_hmac` are null if nobody gets the code: then no answer is right.
+create table member_codes (
+  tenant_id text collate "C" not null references tenants on delete cascade,
+  id text collate "C" not null,
+  member_id text collate "C",
+  -- The address that was asked for, in the form in which it is compared.
+  email_key text not null,
+  code_hmac bytea,
+  -- SHA-256 (base64url) of the secret in the cookie of the browser that asked.
+  browser_hash text not null,
+  wrong_answers smallint not null default 0,
+  expires_at timestamptz not null,
+  -- Answered, or replaced by a later one.
+  ended_at timestamptz,
+  created_at timestamptz not null,
+  version integer not null default 0,
+  mac bytea,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, member_id) references members (tenant_id, id) on delete cascade
+);
+create index member_codes_address on member_codes (tenant_id, email_key, created_at);
+create index member_codes_member on member_codes (tenant_id, member_id) where member_id is not null;
+create index member_codes_age on member_codes using brin (created_at) with (autosummarize = on);
+call count_changes_of('member_codes');
+
+-- What was asked for before a member's rights changed signs them in no more.
+alter table members add column rights_changed_at timestamptz;

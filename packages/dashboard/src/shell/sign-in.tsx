@@ -1,16 +1,20 @@
 import { type FormEvent, useEffect, useState } from 'react'
-import { type DashboardSession, signIn, signInWithPasskey } from '../api.ts'
+import { type DashboardSession, readWays, signIn, signInWithPasskey } from '../api.ts'
 import { Button } from '../components/controls/button.tsx'
 import { TextField } from '../components/controls/field.tsx'
 import { CodeBlock } from '../components/records/copy.tsx'
 import { messageOf } from '../error-words.ts'
 import { hasPasskeys, passkeyMessageOf } from '../passkeys.ts'
+import { WithEmail } from './email-sign-in.tsx'
 import { Mark } from './mark.tsx'
 
 /** For members. A member without a passkey comes by a link, which needs no form. */
 function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) => void }) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string | undefined>()
+  const [ways, setWays] = useState({ emailCode: false })
+  // Without an answer the page offers what always works.
+  useEffect(() => void readWays().then(setWays, () => {}), [])
   const enter = async () => {
     setBusy(true)
     setError(undefined)
@@ -35,6 +39,7 @@ function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) =
       <Button tone="primary" busy={busy} disabled={!hasPasskeys()} onClick={() => void enter()}>
         Use a passkey
       </Button>
+      {ways.emailCode ? <WithEmail onSignedIn={onSignedIn} /> : null}
     </section>
   )
 }

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { Member, MemberWithLink, Tenant } from '../models.ts'
+import type { Member, MemberSignIn, MemberWithLink, Tenant } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -40,6 +40,13 @@ export function membersOf({ one, list }: Calls) {
      */
     update: (id: string, body: Body<'/members/{id}', 'patch'>, options?: RequestOptions): Promise<Member> =>
       one('patch', '/members/{id}', { path: { id }, body }, options),
+
+    /** Gets how members sign in to the dashboard, beside passkeys. Scope `members:read`. */
+    getSignIn: (options?: RequestOptions): Promise<MemberSignIn> => one('get', '/member-sign-in', {}, options),
+
+    /** Changes how members sign in. For owners in the dashboard: a key does not. @throws insufficient_scope, member_email_not_configured */
+    updateSignIn: (body: Body<'/member-sign-in', 'patch'>, options?: RequestOptions): Promise<MemberSignIn> =>
+      one('patch', '/member-sign-in', { body }, options),
 
     /** Removes a member and ends their sessions at once. Scope `members:write`. @throws not_found, insufficient_scope, last_owner */
     remove: (id: string, options?: RequestOptions): Promise<Member> =>

@@ -13,6 +13,8 @@ const OPENS_NOTHING: Readonly<Record<string, string>> = {
   authUrl: 'a page of the app',
   allowedRedirectUrls: 'pages of the app, which everybody visits',
   callbackUrl: 'where providers send browsers',
+  emailCode: 'whether members sign in by email',
+  signInUrl: 'the page on which members sign in',
   challenge: 'the digest of a document: only the passkey makes something of it',
   challengeId: 'names a challenge, which counts for the session that asked, together with a proof',
   'code DELETE /apps/:id': 'of a test address: a setting of the app',

@@ -54,7 +54,11 @@ export async function openPage(
   body: { link: string } | { key: string },
   headers: Record<string, string> = {},
 ): Promise<Page> {
-  const answer = await postSession(service, body, headers)
+  return pageOf(service, await postSession(service, body, headers))
+}
+
+/** The page that an answer to a sign-in leads to. @throws Error where that is refused */
+export function pageOf(service: Service, answer: Answer): Page {
   if (answer.status !== 200) throw new Error(answer.text)
   const cookie = cookieOf(answer)
   const session = answer.body.data

@@ -118,6 +118,7 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /jobs/:id
     GET /members
     GET /members/:id
+    GET /member-sign-in
   `),
   admin: names(`
     POST /users
@@ -144,7 +145,9 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     DELETE /members/:id
     POST /members/:id/link
   `),
-  owner: [],
+  owner: names(`
+    PATCH /member-sign-in
+  `),
   nobody: names(`
     GET /users/me
     POST /users/me/wallet/challenge

@@ -133,6 +133,8 @@ export const EXTENSIONS = table(`
   PATCH  /members/:id                               members:write  200
   DELETE /members/:id                               members:write  200
   POST   /members/:id/link                          members:write  201
+  GET    /member-sign-in                            members:read   200
+  PATCH  /member-sign-in                            *              200
   GET    /delegated-sessions                        delegated_sessions:read 200
   GET    /transactions                              wallets:read   200
   GET    /transactions/:id                          wallets:read   200

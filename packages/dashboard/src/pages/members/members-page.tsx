@@ -21,6 +21,7 @@ import { messageOf } from '../../error-words.ts'
 import { LIVE } from '../../query-client.ts'
 import { useSession } from '../../shell/session-context.ts'
 import { EditDialog, InviteDialog, MadeDialog, reaches } from './member-form.tsx'
+import { SignInCard } from './sign-in-card.tsx'
 
 const STATUSES = ['active', 'invited', 'removed'] as const
 const ROLES = ['owner', 'admin', 'developer', 'support', 'viewer'] as const
@@ -211,6 +212,7 @@ export function MembersPage() {
           }
         />
       </Card>
+      {session.via === 'link' || session.member?.role === 'owner' ? <SignInCard /> : null}
       <InviteDialog open={inviting} onClose={() => setInviting(false)} />
       <MadeDialog made={made} onClose={close} />
       <EditDialog member={editing.record} open={editing.open} onOpenChange={editing.onOpenChange} />

@@ -53,17 +53,44 @@ async function prepare(deps: Deps, call: Call, answer: Answer): Promise<Prepared
   return { answer, address: addressOf(asked), hmac: await codeHmac(deps, asked.id, answer.code) }
 }
 
+/** What is held against an answer, of a challenge whose address is locked. */
+export interface CodeState {
+  code_hmac: Buffer | null
+  wrong_answers: number
+  expires_at: Date
+  ended_at: Date | null
+}
+
+/**
+ * Lets a right code through, and counts a wrong one although the call fails.
+ * @param field what errors call the code
+ * @throws challenge_expired, invalid_code, and the errors of `refuse`
+ */
+export async function requireRightCode(
+  now: Date,
+  { code_hmac: expected, wrong_answers: wrong, expires_at: expiresAt, ended_at: endedAt }: CodeState,
+  hmac: Buffer,
+  field: string,
+  by: { refuse: () => Promise<void>; countWrong: (ends: boolean) => Promise<void> },
+): Promise<void> {
+  if (endedAt !== null || expiresAt <= now) throw fail('challenge_expired')
+  await by.refuse()
+  if (expected !== null && equalSecrets(expected, hmac)) return
+  const attemptsRemaining = ANSWERS - wrong - 1
+  await by.countWrong(attemptsRemaining === 0)
+  throw fail('invalid_code')
+    .about(field, `Attempts remaining: ${attemptsRemaining}.`, { attemptsRemaining })
+    .commitOnThrow()
+}
+
 /** The challenge of a right answer. Its address is locked. @throws challenge_expired, invalid_code, email_locked */
 async function requireRight(tx: Db, now: Date, call: Call, { answer, hmac }: Prepared): Promise<store.ChallengeRow> {
   const row = await find(tx, call, answer)
-  if (row.ended_at !== null || row.expires_at <= now) throw fail('challenge_expired')
-  await refuseExhausted(tx, now, addressOf(row), 'answer')
-  if (row.code_hmac !== null && equalSecrets(row.code_hmac, hmac)) return row
-  const attemptsRemaining = ANSWERS - row.wrong_answers - 1
-  await store.countWrong(tx, row, attemptsRemaining === 0, now)
-  throw fail('invalid_code')
-    .about((answer.fields ?? FIELDS).code, `Attempts remaining: ${attemptsRemaining}.`, { attemptsRemaining })
-    .commitOnThrow()
+  await requireRightCode(now, row, hmac, (answer.fields ?? FIELDS).code, {
+    refuse: () => refuseExhausted(tx, now, addressOf(row), 'answer'),
+    countWrong: (ends) => store.countWrong(tx, row, ends, now),
+  })
+  return row
 }
 
 /**

@@ -1,5 +1,5 @@
 import { lockName } from '../../platform/concurrency/named-lock.ts'
-import { type Db, sql } from '../../platform/db/db.ts'
+import { type Db, type Sql, sql } from '../../platform/db/db.ts'
 import { type AppScope, inScope } from '../../platform/db/page.ts'
 import { insertion, update } from '../../platform/db/rows.ts'
 import type { Id } from '../../platform/ids.ts'
@@ -58,6 +58,12 @@ export interface Usage {
   oldestWrong: Date | null
 }
 
+/** The columns of `Usage`, over challenges that an address had. */
+export const usageFigures = (startsSince: Date): Sql => sql`
+    count(*) filter (where created_at > ${startsSince}) as starts,
+    min(created_at) filter (where created_at > ${startsSince}) as "oldestStart",
+    coalesce(sum(wrong_answers), 0) as wrong, min(created_at) filter (where wrong_answers > 0) as "oldestWrong"`
+
 /** Counts challenges since `startsSince`, and wrong answers to those that began since `wrongSince`, which is earlier. */
 export async function countUsage(
   tx: Db,
@@ -66,9 +72,7 @@ export async function countUsage(
   wrongSince: Date,
 ): Promise<Usage> {
   const figures = sql`
-    count(*) filter (where created_at > ${startsSince}) as starts,
-    min(created_at) filter (where created_at > ${startsSince}) as "oldestStart",
-    coalesce(sum(wrong_answers), 0) as wrong, min(created_at) filter (where wrong_answers > 0) as "oldestWrong"
+    ${usageFigures(startsSince)}
     from email_challenges where tenant_id = ${tenantId} and created_at > ${wrongSince}`
   const row = await tx.one<Usage>(sql`
     select greatest(a.starts, u.starts)::int as starts, least(a."oldestStart", u."oldestStart") as "oldestStart",

@@ -14,7 +14,7 @@ const EMAIL_PURPOSES = [...CODE_PURPOSES, ...NOTICE_PURPOSES] as const
 export type EmailPurpose = CodePurpose | NoticePurpose
 
 /** Emails to members of a tenant, who sign in to the dashboard: they belong to no app, and no list shows them. */
-export type MemberPurpose = 'member_invitation' | 'member_link'
+export type MemberPurpose = 'member_invitation' | 'member_link' | 'member_code'
 
 const NOTICES: ReadonlySet<string> = new Set(NOTICE_PURPOSES)
 export const isNotice = (purpose: EmailPurpose | MemberPurpose): purpose is NoticePurpose => NOTICES.has(purpose)

@@ -22,6 +22,7 @@ export interface SealedMemberEmail {
   to: string
   /** Whom it comes from, beside the installation's address. */
   sender: string
+  code: string | null
   link: string | null
   rendered: RenderedEmail
 }
@@ -48,9 +49,9 @@ async function readyAppEmail(deps: Deps, row: store.AppEmailRow): Promise<ReadyE
 /** Opens and writes out an email. @throws Error for one to a member whose address is not the one that it was written to */
 export async function readyEmail(deps: Deps, row: store.EmailRow): Promise<ReadyEmail> {
   if (store.isOfApp(row)) return readyAppEmail(deps, row)
-  const { to, sender, link, rendered } = await openContent<SealedMemberEmail>(deps, row)
+  const { to, sender, code, link, rendered } = await openContent<SealedMemberEmail>(deps, row)
   if (to !== row.address) throw new Error(`email ${row.id} was written to another address`)
-  return { row, content: { appName: sender, code: null, link }, rendered }
+  return { row, content: { appName: sender, code, link }, rendered }
 }
 
 /** The mail server or, in development, the mailbox page; null if there is neither. */

@@ -78,7 +78,7 @@ export const small = (text: string): Part => ({
   html: `<p style="font-size:14px;opacity:0.7">${escapeHtml(text)}</p>`,
 })
 
-const big = (code: string): Part => ({
+export const big = (code: string): Part => ({
   text: code,
   html: `<p style="font-size:32px;font-weight:600;letter-spacing:6px;margin:16px 0">${code}</p>`,
 })

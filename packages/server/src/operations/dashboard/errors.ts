@@ -9,6 +9,10 @@ const DASHBOARD_ERRORS = {
   passkey_invalid: [401, 'This passkey does not sign anybody in here. Use another one, or ask an owner for a link.'],
   passkey_challenge_over: [409, 'This took too long, or was answered already. Try again.'],
   passkey_limit: [409, 'You have as many passkeys as one can have. Remove one first.'],
+  member_email_code_disabled: [
+    404,
+    'Members of this tenant do not sign in by an email code. Use a passkey, or open the sign-in address of your tenant.',
+  ],
   csrf_token_invalid: [403, 'The `X-Halfkey-CSRF` header does not belong to this session. Reload the page.'],
   session_missing: [401, 'Sign in to the dashboard first.'],
   session_invalid: [401, 'This dashboard session has ended. Sign in again.'],

@@ -48,7 +48,7 @@ function appOf({ member_app_ids: ids }: store.FoundSession, wanted: string | und
 /** A member as a caller. What belongs to a key belongs to the session and the app that it shows, such as idempotency keys. */
 function memberHolder(row: store.FoundSession, tenantId: Id<'ten'>, appId: Id<'app'> | null): KeyHolder {
   const { member_id: id, role, verified_at: verifiedAt } = row
-  if (id === null || role === null || verifiedAt === null) throw fail('session_invalid')
+  if (id === null || role === null) throw fail('session_invalid')
   const own = sha256(`${row.hash.toString('hex')} ${appId ?? ''}`).toString('hex', 0, 8)
   return {
     tenantId,
@@ -60,7 +60,7 @@ function memberHolder(row: store.FoundSession, tenantId: Id<'ten'>, appId: Id<'a
     appId,
     allowedIps: [],
     expiresAtMs: null,
-    member: { id, role, verifiedAtMs: verifiedAt.getTime() },
+    member: { id, role, verifiedAtMs: verifiedAt?.getTime() ?? null },
   }
 }
 
@@ -127,7 +127,7 @@ export async function describe(deps: Deps, { token, row, holder, tenant }: Known
             name: row.member_name ?? '',
             email: row.member_email ?? '',
             role: member.role,
-            verifiedAt: new Date(member.verifiedAtMs).toISOString(),
+            verifiedAt: row.verified_at?.toISOString() ?? null,
           },
     apps: ids === null ? null : await store.listAppNames(deps.db, id, ids),
     keyId: row.key_id,

@@ -4,10 +4,12 @@ import type { Deps } from '../../platform/deps.ts'
 import { fail as refuse } from '../../platform/http/errors.ts'
 import type { EntranceRequest, Origin } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
-import { STEP_UP_MS } from '../../platform/security/roles/roles.ts'
+import { isFresh } from '../../platform/security/roles/member-calls.ts'
 import * as passkeys from '../members/passkeys/service.ts'
 import { arrive } from '../members/service.ts'
+import { withMemberOfCode } from '../members/sign-in/codes.ts'
 import { touchMember } from '../members/store.ts'
+import { codeBindingOf } from './code-cookie.ts'
 import { fail } from './errors.ts'
 import { begin, describe, enter, type Known, NOBODY, noteAct } from './known.ts'
 import type { Session } from './schema.ts'
@@ -61,6 +63,23 @@ export async function beginByPasskey(
   })
 }
 
+/**
+ * Begins a member's session by a code that was mailed to them. It is weaker: sensitive calls, and a first passkey, need more.
+ * @throws challenge_expired, invalid_code, email_locked, rate_limited
+ */
+export function beginByCode(
+  deps: Deps,
+  request: EntranceRequest,
+  origin: Origin,
+  typed: { challengeId: string; code: string },
+): Promise<Known> {
+  const binding = codeBindingOf(request.headers)
+  return withMemberOfCode(deps, { ...typed, binding }, request.address, async (tx, { tenant_id, id }) => {
+    await touchMember(tx, tenant_id, id, deps.now())
+    return begin(tx, deps, { ...NOBODY, tenant_id, member_id: id }, request, origin)
+  })
+}
+
 /** The member of a session, as the passkeys know them. @throws insufficient_scope for sessions of keys and operators */
 function holderOf({ row, holder: { tenantId, member } }: Known) {
   if (member === undefined)
@@ -72,8 +91,8 @@ function holderOf({ row, holder: { tenantId, member } }: Known) {
 }
 
 /** A thief of a cookie must not add a way in that stays. @throws reauthentication_required */
-function requireFresh(deps: Deps, verifiedAtMs: number): void {
-  if (deps.now().getTime() - verifiedAtMs > STEP_UP_MS) throw refuse('reauthentication_required')
+function requireFresh(deps: Deps, verifiedAtMs: number | null): void {
+  if (!isFresh(verifiedAtMs, deps.now())) throw refuse('reauthentication_required')
 }
 
 /**

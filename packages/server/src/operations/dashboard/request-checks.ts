@@ -75,7 +75,7 @@ export function checkCsrf({ method, headers }: Pick<EntranceRequest, 'method' | 
 }
 
 /** Over plain http a browser would not send back what is `Secure`; on loopback nobody listens in. */
-function isSecure(config: Config): boolean {
+export function isSecure(config: Config): boolean {
   const url = new URL(publicUrl(config))
   return !(url.protocol === 'http:' && isLoopbackName(url.hostname))
 }

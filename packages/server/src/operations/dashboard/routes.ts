@@ -3,6 +3,7 @@ import { fail } from '../../platform/http/errors.ts'
 import { limitPage, limitSignIn, type RateHeaders } from '../../platform/http/rate-limits/limits.ts'
 import { one, type PlainAnswer, type PlainRequest, type PlainRoute } from '../../platform/http/route.ts'
 import { serialiser, validator } from '../../platform/http/schema.ts'
+import { codeRoutes } from './code-calls.ts'
 import { answer, DASHBOARD_CALLS, readJson } from './json-calls.ts'
 import { createDashboardPage, DASHBOARD_FOLDER } from './page.ts'
 import { passkeyRoutes } from './passkey-calls.ts'
@@ -61,6 +62,7 @@ export const dashboardRoutes: PlainRoute[] = [
   { path: '/dashboard/api/session', handler: sessionAnswer },
   { method: 'DELETE', path: '/dashboard/api/session', handler: endSessionAnswer },
   ...passkeyRoutes,
+  ...codeRoutes,
   { path: '/dashboard/api', handler: nothing },
   { path: '/dashboard/api/*', handler: nothing },
   ...dashboardPages(DASHBOARD_FOLDER),

@@ -1,17 +1,30 @@
 import { z } from 'zod'
+import { Code } from '../../identity/email-sign-in/schema.ts'
 import { LoginVerify, RegisterVerify } from '../../identity/passkeys/schema.ts'
 import { Time } from '../../platform/http/route.ts'
 import { ROLES } from '../../platform/security/roles/roles.ts'
 
 const SECRET_CHARS_MAX = 200
+const EMAIL_CHARS_MAX = 320
 
-/** How to sign in: by a one-time link's token, by a secret API key, or by a member's passkey. */
+/** A code that was mailed to a member, with its challenge. */
+const EmailCode = z.strictObject({ challengeId: z.string().max(SECRET_CHARS_MAX), code: Code })
+
+/** How to sign in: by a one-time link's token, by a secret API key, or by a member's passkey or email code. */
 export const SignIn = z.strictObject({
   link: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
   key: z.string().min(1).max(SECRET_CHARS_MAX).optional(),
   passkey: LoginVerify.optional(),
+  emailCode: EmailCode.optional(),
 })
 export type SignIn = z.infer<typeof SignIn>
+
+/** Who asks for a code. Without a tenant it is the only one of the installation. */
+export const StartCode = z.strictObject({
+  email: z.string().max(EMAIL_CHARS_MAX),
+  tenantId: z.string().max(SECRET_CHARS_MAX).optional(),
+})
+export type StartCode = z.infer<typeof StartCode>
 
 /** A passkey that is shown again by somebody who is signed in. */
 export const StepUp = LoginVerify
@@ -34,7 +47,13 @@ export const Session = z.object({
   via: z.enum(['link', 'key', 'member']),
   /** Who is signed in, where it is a member. */
   member: z
-    .object({ id: z.string(), name: z.string(), email: z.string(), role: z.enum(ROLES), verifiedAt: z.string() })
+    .object({
+      id: z.string(),
+      name: z.string(),
+      email: z.string(),
+      role: z.enum(ROLES),
+      verifiedAt: z.string().nullable(),
+    })
     .nullable(),
   /** The apps that it may change to; null where it has all. */
   apps: z.array(AppName).nullable(),

@@ -6,9 +6,10 @@ import type { EntranceRequest, Origin } from '../../platform/http/route.ts'
 import { apiKeyHash } from '../../platform/security/api-key.ts'
 import type { KeyHolder } from '../../platform/security/authenticator.ts'
 import { sha256 } from '../../platform/security/crypto.ts'
+import { deleteCodes } from '../members/sign-in/store.ts'
 import { fail } from './errors.ts'
 import { begin, describe, enter, type Grant, NOBODY, noteAct, timesOf } from './known.ts'
-import { beginAsMember, beginByPasskey } from './member-sessions.ts'
+import { beginAsMember, beginByCode, beginByPasskey } from './member-sessions.ts'
 import type { Session, SignIn } from './schema.ts'
 import * as store from './store.ts'
 
@@ -34,22 +35,30 @@ async function grantOfKey(deps: Deps, key: string, address: string): Promise<Gra
   return { ...NOBODY, tenant_id: holder.tenantId, key_id: holder.keyId, key_hash: apiKeyHash(key) }
 }
 
+type Way =
+  | { link: string }
+  | { key: string }
+  | { passkey: LoginVerify }
+  | { emailCode: NonNullable<SignIn['emailCode']> }
+
 /** The chosen way to sign in. @throws validation_failed */
-function readSignIn({ link, key, passkey }: SignIn): { link: string } | { key: string } | { passkey: LoginVerify } {
+function readSignIn({ link, key, passkey, emailCode }: SignIn): Way {
   const ways = [
     ...(link === undefined ? [] : [{ link }]),
     ...(key === undefined ? [] : [{ key }]),
     ...(passkey === undefined ? [] : [{ passkey }]),
+    ...(emailCode === undefined ? [] : [{ emailCode }]),
   ]
   const [way, ...more] = ways
-  if (way === undefined || more.length > 0) throw invalid('link', 'Send either link, key or passkey.', 'required')
+  if (way === undefined || more.length > 0)
+    throw invalid('link', 'Send either link, key, passkey or emailCode.', 'required')
   return way
 }
 
 /**
- * Begins a session by a link, which it uses up, by a secret key, or by a member's passkey. `token` is for the cookie and shown only here.
+ * Begins a session by a link, which it uses up, by a secret key, or by a member's passkey or email code. `token` is for the cookie and shown only here.
  * @throws origin_not_allowed, validation_failed, dashboard_link_invalid, api_key_invalid, key_type_not_allowed,
- * ip_not_allowed, passkey_invalid, passkey_challenge_over, not_found (the tenant that was asked for)
+ * ip_not_allowed, passkey_invalid, passkey_challenge_over, challenge_expired, invalid_code, email_locked, rate_limited, not_found (the tenant that was asked for)
  */
 export async function signIn(
   deps: Deps,
@@ -58,8 +67,11 @@ export async function signIn(
   input: SignIn,
 ): Promise<{ token: string; session: Session }> {
   const by = readSignIn(input)
-  if ('passkey' in by) {
-    const known = await beginByPasskey(deps, request, origin, by.passkey)
+  if ('passkey' in by || 'emailCode' in by) {
+    const known =
+      'passkey' in by
+        ? await beginByPasskey(deps, request, origin, by.passkey)
+        : await beginByCode(deps, request, origin, by.emailCode)
     return { token: known.token, session: await describe(deps, known) }
   }
   const ofKey = 'key' in by ? await grantOfKey(deps, by.key, request.address) : undefined
@@ -83,9 +95,12 @@ export async function signOut(deps: Deps, request: EntranceRequest, origin: Orig
   })
 }
 
-/** Ends every session, and every link that could begin one: for the command line, which has the database. */
+/** Ends every session, and every link and code that could begin one: for the command line, which has the database. */
 export function signOutEveryone(deps: Deps): Promise<{ sessions: number; links: number }> {
-  return deps.db.tx((tx) => store.deleteAll(tx, deps.now()))
+  return deps.db.tx(async (tx) => {
+    await deleteCodes(tx)
+    return store.deleteAll(tx, deps.now())
+  })
 }
 
 /** Deletes a batch of expired rows. @returns whether there may be more */

@@ -67,7 +67,7 @@ export interface SessionRow extends Versioned {
   key_hash: Buffer | null
   /** Null for an operator's and a key's. */
   member_id: Id<'mem'> | null
-  /** When the member last proved who they are. */
+  /** When the member last proved who they are, by a passkey or a link; null for one who came by an email code. */
   verified_at: Date | null
   last_used_at: Date
   expires_at: Date

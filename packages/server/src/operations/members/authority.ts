@@ -64,9 +64,13 @@ export function requireNotOneself(authority: Authority, target: Pick<MemberRow, 
  * Whoever has a sign-in link of an active member can act as them. So only owners and the operator make one, for members who lost
  * their way in. @throws insufficient_scope
  */
-export function requireMaySignInAs(authority: Authority): void {
+export const requireMaySignInAs = (authority: Authority): void =>
+  requireOwner(authority, 'Only an owner makes a sign-in link for an active member.')
+
+/** For what owners and the operator do, and no key. @throws insufficient_scope */
+export function requireOwner(authority: Authority, message: string): void {
   const isOwner = authority.kind === 'operator' || (authority.kind === 'member' && authority.role === 'owner')
-  if (!isOwner) throw tooHigh(authority, 'Only an owner makes a sign-in link for an active member.')
+  if (!isOwner) throw tooHigh(authority, message)
 }
 
 /** Owners and admins manage the tenant, which no app bounds. @throws validation_failed */

@@ -1,7 +1,7 @@
 import { readAddress } from '../../identity/email-sign-in/address.ts'
 import { operatorSends } from '../../identity/emails/send.ts'
-import { queueMemberEmail, type SealedEmail, sealMemberEmail } from '../../identity/emails/service.ts'
-import { linked, oneLine, renderParts, said, small } from '../../identity/emails/template.ts'
+import { CODE_MINUTES, queueMemberEmail, type SealedEmail, sealMemberEmail } from '../../identity/emails/service.ts'
+import { big, linked, oneLine, renderParts, said, small } from '../../identity/emails/template.ts'
 import { parseEmail } from '../../identity/users/email.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -79,7 +79,7 @@ export async function prepareLinkMail(
     said(words.until),
     small(words.unasked),
   ])
-  const sealed = await sealMemberEmail(deps, tenantId, { to, sender: SENDER, link, rendered })
+  const sealed = await sealMemberEmail(deps, tenantId, { to, sender: SENDER, code: null, link, rendered })
   return { token, purpose: words.purpose, sealed }
 }
 
@@ -92,4 +92,16 @@ export async function queueLinkMail(
   expiresAt: Date,
 ): Promise<void> {
   await queueMemberEmail(tx, deps, sealed, { tenantId, memberId, address, purpose, expiresAt, skipped: false })
+}
+
+/** Writes and seals the email with a code that signs a member in. */
+export async function sealCode(deps: Deps, tenantId: Id<'ten'>, to: string, code: string): Promise<SealedEmail> {
+  const tenant = oneLine(await tenantName(deps.db, tenantId))
+  const rendered = renderParts('en', `Your code for the dashboard of ${tenant}`, [
+    said(`Enter this code to sign in to the Halfkey dashboard of ${tenant}:`),
+    big(code),
+    said(`The code is valid for ${CODE_MINUTES} minutes, in the browser that asked for it. Never give it to anybody.`),
+    small('If you did not ask for this code, you can ignore this email. Nobody can sign in without the code.'),
+  ])
+  return sealMemberEmail(deps, tenantId, { to, sender: SENDER, code, link: null, rendered })
 }

@@ -1,5 +1,6 @@
+import type { Authenticator, Credential } from '../../../test/harness/authenticator.ts'
 import { cookieOf, openPage, type Page, postSession } from '../../../test/harness/dashboard-page.ts'
-import type { Answer, Service, Tenant } from '../../../test/harness/harness.ts'
+import { type Answer, call, type Service, type Tenant } from '../../../test/harness/harness.ts'
 import type { MailingService } from '../../identity/email-sign-in/email.fixture.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Role } from '../../platform/security/roles/roles.ts'
@@ -50,4 +51,28 @@ export async function mailedLink({ smtp }: MailingService, email: string) {
   const mail = await smtp.next(email)
   const url = /\S+#link=\S+/.exec(mail.parts['text/plain'] as string)?.[0] as string
   return { mail, url }
+}
+
+/** Where the dashboard's page comes from. */
+export const originOf = (of: Service) => `http://localhost:${new URL(of.url).port}`
+
+/** Adds a passkey to the member of a page. */
+export async function addPasskey(service: Service, page: Page, authenticator: Authenticator): Promise<Answer> {
+  const options = await page.call('POST', '/session/passkeys/options', { body: {} })
+  if (options.status !== 200) return options
+  const { challengeId, publicKey } = options.body.data
+  const credential = authenticator.create(publicKey, originOf(service))
+  return page.call('POST', '/session/passkeys', { body: { challengeId, credential, deviceName: 'Laptop' } })
+}
+
+/** Asks for a challenge, and answers it with a passkey. */
+export async function proofBy(
+  service: Service,
+  authenticator: Authenticator,
+): Promise<{ challengeId: string; credential: Credential }> {
+  const headers = { origin: originOf(service), 'sec-fetch-site': 'same-origin' }
+  const answer = await call(service.url, 'POST', '/dashboard/api/session/passkey-options', { headers })
+  if (answer.status !== 200) throw new Error(answer.text)
+  const { challengeId, publicKey } = answer.body.data
+  return { challengeId, credential: authenticator.get(publicKey, originOf(service)) }
 }

@@ -16,8 +16,9 @@ export const MEMBER_RECORD = defineRecord({
     status: 'text',
     passkeys: 'texts',
     proven_email: 'text',
+    rights_changed_at: 'time',
   },
-  initial: { proven_email: null },
+  initial: { proven_email: null, rights_changed_at: null },
   notAuthority: {
     name: 'shown only',
     invitation_delivery: 'shown only; the link says what it proves',

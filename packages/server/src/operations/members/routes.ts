@@ -1,6 +1,8 @@
 import { IdParam, list, one, type Route, route, secretKey } from '../../platform/http/route.ts'
 import { CreateMember, CreateMemberLink, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
 import { createMember, createMemberLink, getMember, listMembers, removeMember, updateMember } from './service.ts'
+import { MemberSignIn, UpdateMemberSignIn } from './sign-in/schema.ts'
+import { getSignIn, updateSignIn } from './sign-in/settings.ts'
 
 const read = secretKey('members:read', { tenantWide: true })
 const write = secretKey('members:write', { tenantWide: true })
@@ -85,5 +87,30 @@ export const memberRoutes: Route[] = [
       extension: true,
     },
     (deps, { caller, origin, params, body }) => createMemberLink(deps, { caller, origin }, params.id, body),
+  ),
+  route(
+    'GET /member-sign-in',
+    {
+      summary: 'Get how members sign in',
+      description: 'The ways to sign in to the dashboard of the tenant beside passkeys. All are off by default.',
+      callers: read,
+      reply: one(MemberSignIn),
+      extension: true,
+    },
+    (deps, { caller }) => getSignIn(deps, caller),
+  ),
+  route(
+    'PATCH /member-sign-in',
+    {
+      summary: 'Change how members sign in',
+      description:
+        'Only an owner, in the dashboard, changes it: an API key does not (403 `insufficient_scope`). A session that begins like this is weaker than one by a passkey: for sensitive calls the member has to show a passkey.',
+      callers: secretKey('*', { tenantWide: true }),
+      body: UpdateMemberSignIn,
+      reply: one(MemberSignIn),
+      errors: ['member_email_not_configured'],
+      extension: true,
+    },
+    (deps, { caller, origin, body }) => updateSignIn(deps, { caller, origin }, body),
   ),
 ]

@@ -39,7 +39,7 @@ export async function getMember(deps: Deps, caller: Caller, id: string): Promise
 }
 
 /** On whose authority a change is made, as of now: changes of members wait for each other, so the role holds until the commit. */
-async function currentAuthority(tx: Db, caller: Caller): Promise<Authority> {
+export async function currentAuthority(tx: Db, caller: Caller): Promise<Authority> {
   await store.lockMembers(tx, caller.tenantId)
   const { member } = caller
   return authorityOf(caller, member && (await store.findMember(tx, caller.tenantId, member.id)))
@@ -121,6 +121,7 @@ async function invite(
     status: 'invited',
     passkeys: [],
     proven_email: null,
+    rights_changed_at: null,
     invitation_delivery: null,
     invited_by: by.name,
     last_signed_in_at: null,
@@ -217,7 +218,9 @@ export async function updateMember(deps: Deps, call: Call, id: string, input: Up
     requireUnbound(row.role, row.app_ids)
     if (appsChanged) await requireApps(tx, caller.tenantId, row.app_ids)
     if (row.role !== 'owner' && (await store.isLastOwner(tx, before))) throw fail('last_owner')
-    const stored = await store.updateMember(tx, { ...row, updated_at: deps.now() })
+    const now = deps.now()
+    const rights_changed_at = rightsChanged ? now : before.rights_changed_at
+    const stored = await store.updateMember(tx, { ...row, rights_changed_at, updated_at: now })
     await note(tx, deps, stored, 'member.updated', call)
     return store.toMember(stored)
   })

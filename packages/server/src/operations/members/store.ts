@@ -29,6 +29,8 @@ export interface MemberRow extends Versioned {
   passkeys: Id<'pky'>[]
   /** The address whose mailbox the member has read: it counts while it is the member's address. */
   proven_email: string | null
+  /** When role or apps last changed: what was asked for before signs in no more. */
+  rights_changed_at: Date | null
   /** How the last invitation was given out; null if that is not known. */
   invitation_delivery: Delivery | null
   invited_by: string | null
@@ -48,7 +50,7 @@ export function toMember(row: MemberRow): Member {
 }
 
 /** Whether the member has shown that the address is theirs: the one that they have now. */
-const hasProvenEmail = ({ email, proven_email: proven }: MemberRow): boolean => proven === email
+export const hasProvenEmail = ({ email, proven_email: proven }: MemberRow): boolean => proven === email
 
 /** Changes of a tenant's members wait for each other, so that of two at once each sees what the other did. */
 export async function lockMembers(tx: Db, tenantId: Id<'ten'>): Promise<void> {
@@ -132,7 +134,7 @@ export async function updateMember(tx: Db, before: MemberRow): Promise<MemberRow
     update(
       'members',
       row,
-      'name role app_ids status passkeys proven_email last_signed_in_at removed_at updated_at version mac',
+      'name role app_ids status passkeys proven_email rights_changed_at last_signed_in_at removed_at updated_at version mac',
     ),
   )
   tx.afterCommit(() => tx.records.committed(MEMBER_RECORD, row as object as RecordRow))

@@ -35,6 +35,7 @@ const AUDIT_ONLY_ACTIONS = [
   'member.link_created',
   'member.passkey_added',
   'member.passkey_removed',
+  'member_sign_in.updated',
   'dashboard.signed_in',
   'dashboard.signed_out',
   'passkey.renamed',

@@ -11,7 +11,7 @@ export interface CallingMember {
   id: Id<'mem'>
   role: Role
   /** When they last proved who they are, Unix milliseconds. */
-  verifiedAtMs: number
+  verifiedAtMs: number | null
 }
 
 /** Who calls: the API key, resolved. */

@@ -16,7 +16,7 @@ import {
   type Tenant,
 } from '../../../../test/harness/harness.ts'
 import type { Role } from '../../../platform/security/roles/roles.ts'
-import { type SignedIn, signedIn } from '../members.fixture.ts'
+import { addPasskey, originOf, proofBy, type SignedIn, signedIn } from '../members.fixture.ts'
 
 const MINUTE_MS = 60_000
 const OPTIONS = '/dashboard/api/session/passkey-options'
@@ -29,20 +29,13 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const originOf = (of: Service) => `http://localhost:${new URL(of.url).port}`
-
 interface Holder extends SignedIn {
   authenticator: Authenticator
   passkeyId: string
 }
 
-async function add(page: Page, authenticator: Authenticator, of = service): Promise<Answer> {
-  const options = await page.call('POST', '/session/passkeys/options', { body: {} })
-  if (options.status !== 200) return options
-  const { challengeId, publicKey } = options.body.data
-  const credential = authenticator.create(publicKey, originOf(of))
-  return page.call('POST', '/session/passkeys', { body: { challengeId, credential, deviceName: 'Laptop' } })
-}
+const add = (page: Page, authenticator: Authenticator, of = service): Promise<Answer> =>
+  addPasskey(of, page, authenticator)
 
 /** A member with a passkey. */
 async function holder(role: Role = 'owner', of = tenant, at = service): Promise<Holder> {
@@ -53,20 +46,7 @@ async function holder(role: Role = 'owner', of = tenant, at = service): Promise<
   return { ...member, authenticator, passkeyId: answer.body.data.id }
 }
 
-async function ask(of = service) {
-  const headers = { origin: originOf(of), 'sec-fetch-site': 'same-origin' }
-  const answer = await call(of.url, 'POST', OPTIONS, { headers })
-  expect(answer.status, answer.text).toBe(200)
-  return answer.body.data
-}
-
-async function proof(
-  authenticator: Authenticator,
-  of = service,
-): Promise<{ challengeId: string; credential: Credential }> {
-  const { challengeId, publicKey } = await ask(of)
-  return { challengeId, credential: authenticator.get(publicKey, originOf(of)) }
-}
+const proof = (authenticator: Authenticator, of = service) => proofBy(of, authenticator)
 
 describe('signing in', () => {
   test('with a passkey begins a session of its member, fresh for sensitive calls', async () => {

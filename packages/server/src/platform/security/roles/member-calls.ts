@@ -40,6 +40,10 @@ export function isDeep(query: PageQuery): boolean {
 const refusal = (role: Role, message: string) =>
   fail('insufficient_scope', [{ code: 'role_not_allowed', message, role }])
 
+/** Whether a member has proved who they are, by a passkey or link, short enough ago. An email code is no such proof. */
+export const isFresh = (verifiedAtMs: number | null, now: Date): boolean =>
+  verifiedAtMs !== null && now.getTime() - verifiedAtMs <= STEP_UP_MS
+
 /**
  * The role, then the step-up. A member acts for nobody else, so the headers that name a user are refused wherever they are sent.
  * @throws insufficient_scope, reauthentication_required
@@ -54,5 +58,5 @@ export function authoriseMember(route: Route, { role, verifiedAtMs }: CallingMem
       `The role ${role} does not allow exports: lists as CSV, and what lies beyond their first ${RECORDS_TO_LOOK_AT} records.`,
     )
   const needsStepUp = call.isExport || STEP_UP.has(`${route.method} ${route.path}`)
-  if (needsStepUp && call.now.getTime() - verifiedAtMs > STEP_UP_MS) throw fail('reauthentication_required')
+  if (needsStepUp && !isFresh(verifiedAtMs, call.now)) throw fail('reauthentication_required')
 }

@@ -86,6 +86,7 @@ export const STEP_UP: ReadonlySet<string> = new Set([
   'PATCH /members/:id',
   'DELETE /members/:id',
   'POST /members/:id/link',
+  'PATCH /member-sign-in',
   'POST /wallets/:id/freeze',
   'POST /wallets/:id/unfreeze',
   'PUT /wallets/:id/budgets',
