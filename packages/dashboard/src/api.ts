@@ -220,8 +220,14 @@ export async function signInWithPasskey(): Promise<DashboardSession> {
 /** The tenant whose members the page signs in; without one it is the only tenant of the installation. */
 const tenantOfPage = () => new URLSearchParams(location.search).get('tenant')
 
+export interface Ways {
+  emailCode: boolean
+  /** The login of the organisation. */
+  oidc: { name: string } | null
+}
+
 /** What the sign-in page offers beside passkeys, links and keys. @throws SessionError */
-export function readWays(): Promise<{ emailCode: boolean }> {
+export function readWays(): Promise<Ways> {
   const tenant = tenantOfPage()
   return callSession('GET', undefined, `/ways${tenant === null ? '' : `?tenant=${encodeURIComponent(tenant)}`}`)
 }
@@ -231,6 +237,20 @@ export async function askForCode(email: string): Promise<string> {
   const tenantId = tenantOfPage()
   const body = { email, ...(tenantId === null ? {} : { tenantId }) }
   return (await callSession<{ challengeId: string }>('POST', body, '/email-code')).challengeId
+}
+
+/** Where a sign-in at the login of the organisation begins. @throws SessionError */
+export async function urlOfLogin(): Promise<string> {
+  const tenantId = tenantOfPage()
+  return (await callSession<{ url: string }>('POST', tenantId === null ? {} : { tenantId }, '/login')).url
+}
+
+/** The member's account at the login of their organisation. Connecting and disconnecting ask for a passkey. */
+export const ownLogin = {
+  read: () => callSession<{ name: string; connected: boolean } | null>('GET', undefined, '/login'),
+  /** @returns where to send the browser */
+  connect: async () => (await fresh(() => callSession<{ url: string }>('POST', {}, '/login/connect'))).url,
+  disconnect: () => fresh(() => callSession('POST', {}, '/login/disconnect')),
 }
 
 /** Signs a member in with a code that was mailed to them. @throws SessionError */

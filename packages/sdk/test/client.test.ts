@@ -141,6 +141,8 @@ describe('every method works against the server', () => {
     expect(await client.members.update(made.id, { role: 'support' })).toMatchObject({ role: 'support' })
     expect((await client.members.createLink(made.id)).link?.url).not.toBe(link?.url)
     expect((await client.members.createLink(made.id, { delivery: 'email' })).link).toBeNull()
+    expect(await client.members.getSignIn()).toMatchObject({ emailCode: false, oidc: null })
+    expect((await failure(client.members.updateSignIn({ emailCode: true }))).code).toBe('insufficient_scope')
     expect((await client.members.remove(made.id)).status).toBe('removed')
     expect((await failure(client.members.createLink(made.id))).code).toBe('member_removed')
   })

@@ -23,7 +23,7 @@ const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   [
     'all of a page, with the hooks',
     "export * from '@halfkey/sdk/browser'; export * from '@halfkey/sdk/react'",
-    12.8 * KB,
+    12.9 * KB,
   ],
 ]
 const PACKING_MS = 120_000

@@ -48,3 +48,25 @@ call count_changes_of('member_codes');
 
 -- What was asked for before a member's rights changed signs them in no more.
 alter table members add column rights_changed_at timestamptz;
+
+-- The organisation's OpenID Connect login, of the method `oidc`.
+alter table member_sign_in add column provider_id text collate "C", add column name text, add column issuer text,
+  add column client_id text, add column client_secret_sealed bytea;
+
+-- Accounts there that sign members in. `identity_id` of a member names the one that counts: one that was removed and is put back does not.
+create table member_identities (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  member_id text collate "C" not null,
+  provider_id text collate "C" not null,
+  issuer text not null,
+  subject text not null,
+  created_at timestamptz not null,
+  mac bytea,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, member_id) references members (tenant_id, id) on delete cascade
+);
+create unique index member_identities_account on member_identities (tenant_id, provider_id, issuer, subject);
+create index member_identities_member on member_identities (tenant_id, member_id);
+call count_changes_of('member_identities');
+alter table members add column identity_id text collate "C";

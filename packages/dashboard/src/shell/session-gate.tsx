@@ -12,6 +12,7 @@ import {
 } from '../api.ts'
 import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { messageOf } from '../error-words.ts'
+import { takeLoginOutcome } from '../login-outcome.ts'
 import { queryClient } from '../query-client.ts'
 import { preloadPage, router } from '../router.tsx'
 import { SessionContext, type SessionHolder } from './session-context.ts'
@@ -32,6 +33,12 @@ function takeLink(): string | null {
 
 function tenantInUrl(): string | null {
   return new URLSearchParams(location.search).get('tenant')
+}
+
+/** The outcome of a visit to the login of an organisation, for the sign-in page. Who is signed in reads it in their account. */
+const signInNotice = (state: State): State => {
+  const outcome = state.is === 'out' ? takeLoginOutcome() : null
+  return outcome === null ? state : { is: 'out', notice: outcome.words }
 }
 
 /** Pins all calls to the session's tenant, even if another tab signs in to another one. */
@@ -97,7 +104,7 @@ export function SessionGate() {
   const [state, setState] = useState<State>({ is: 'looking' })
   useEffect(() => {
     if (arrival === undefined) {
-      arrival = arrive()
+      arrival = arrive().then(signInNotice)
       preloadPage()
     }
     void arrival.then(setState)

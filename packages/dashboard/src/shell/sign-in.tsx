@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from 'react'
-import { type DashboardSession, readWays, signIn, signInWithPasskey } from '../api.ts'
+import { type DashboardSession, readWays, signIn, signInWithPasskey, urlOfLogin, type Ways } from '../api.ts'
 import { Button } from '../components/controls/button.tsx'
 import { TextField } from '../components/controls/field.tsx'
 import { CodeBlock } from '../components/records/copy.tsx'
@@ -12,9 +12,16 @@ import { Mark } from './mark.tsx'
 function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) => void }) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<string | undefined>()
-  const [ways, setWays] = useState({ emailCode: false })
+  const [ways, setWays] = useState<Ways>({ emailCode: false, oidc: null })
   // Without an answer the page offers what always works.
   useEffect(() => void readWays().then(setWays, () => {}), [])
+  const leave = async () => {
+    try {
+      location.assign(await urlOfLogin())
+    } catch (failure) {
+      setError(messageOf(failure))
+    }
+  }
   const enter = async () => {
     setBusy(true)
     setError(undefined)
@@ -39,6 +46,13 @@ function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) =
       <Button tone="primary" busy={busy} disabled={!hasPasskeys()} onClick={() => void enter()}>
         Use a passkey
       </Button>
+      {ways.oidc === null ? null : (
+        <Button onClick={() => void leave()}>
+          <span>
+            Sign in with <bdi>{ways.oidc.name}</bdi>
+          </span>
+        </Button>
+      )}
       {ways.emailCode ? <WithEmail onSignedIn={onSignedIn} /> : null}
     </section>
   )

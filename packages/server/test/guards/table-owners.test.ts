@@ -50,7 +50,14 @@ const TABLES: Record<string, readonly string[]> = {
   'insight/audit': ['audit_counts', 'audit_entries', 'audit_heads'],
   'keys/key-generations': ['key_generations'],
   'operations/dashboard': ['dashboard_links', 'dashboard_sessions'],
-  'operations/members': ['member_challenges', 'member_codes', 'member_passkeys', 'member_sign_in', 'members'],
+  'operations/members': [
+    'member_challenges',
+    'member_codes',
+    'member_identities',
+    'member_passkeys',
+    'member_sign_in',
+    'members',
+  ],
   'operations/transfer': ['imports'],
   platform: [
     'accepted_restores',

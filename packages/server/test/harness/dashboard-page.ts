@@ -60,8 +60,17 @@ export async function openPage(
 /** The page that an answer to a sign-in leads to. @throws Error where that is refused */
 export function pageOf(service: Service, answer: Answer): Page {
   if (answer.status !== 200) throw new Error(answer.text)
-  const cookie = cookieOf(answer)
-  const session = answer.body.data
+  return pageFor(service, cookieOf(answer), answer.body.data)
+}
+
+/** The page of a browser that has the cookie of a session. @throws Error where that is refused */
+export async function pageWith(service: Service, cookie: string): Promise<Page> {
+  const answer = await call(service.url, 'GET', `${API}/session`, { headers: { cookie } })
+  if (answer.status !== 200) throw new Error(answer.text)
+  return pageFor(service, cookie, answer.body.data)
+}
+
+function pageFor(service: Service, cookie: string, session: Page['session']): Page {
   return {
     cookie,
     session,

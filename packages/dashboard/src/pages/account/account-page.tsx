@@ -13,6 +13,7 @@ import { CopyableId } from '../../components/records/copy.tsx'
 import { RelativeTime } from '../../components/records/relative-time.tsx'
 import { hasPasskeys, passkeyMessageOf } from '../../passkeys.ts'
 import { useSession } from '../../shell/session-context.ts'
+import { LoginCard } from './login-card.tsx'
 
 const KEY = ['own-passkeys']
 
@@ -132,6 +133,7 @@ export function AccountPage() {
     <Page title={member.name}>
       <Profile member={member} apps={session.apps} />
       <Passkeys />
+      <LoginCard />
     </Page>
   )
 }

@@ -4,6 +4,7 @@ import { SwitchField } from '../../components/controls/field.tsx'
 import { Card } from '../../components/layout/card.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
 import { messageOf } from '../../error-words.ts'
+import { Oidc } from './oidc-form.tsx'
 
 const KEY = ['member-sign-in']
 
@@ -34,6 +35,7 @@ export function SignInCard() {
           disabled={isPending}
           onChange={mutate}
         />
+        <Oidc oidc={data.oidc} onChanged={() => queries.invalidateQueries({ queryKey: KEY })} />
         <p className="text-sm text-soft [overflow-wrap:anywhere]">Members sign in at {data.signInUrl}</p>
       </div>
     </Card>

@@ -17,7 +17,7 @@ export const KEEP_MS = 60 * 60_000
 const ISSUERS_MAX = 1_000
 
 /** Whose keys, and where they are: at `jwks_uri`, or where the metadata at `discovery` says. `id` names the record. */
-export type KeySource = Pick<IssuerRow, 'app_id' | 'issuer' | 'jwks_uri' | 'discovery'> & { id: Id }
+export type KeySource = Pick<IssuerRow, 'issuer' | 'jwks_uri' | 'discovery'> & { id: Id; app_id: Id<'app'> | null }
 
 /** A token's header, as far as it names a key. */
 export interface KeyName {

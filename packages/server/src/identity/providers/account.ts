@@ -2,9 +2,11 @@ import type { JWTPayload } from 'jose'
 import { authorizationCodeGrant, type Configuration, fetchUserInfo } from 'openid-client'
 import { z } from 'zod'
 import type { Deps } from '../../platform/deps.ts'
+import type { Id } from '../../platform/ids.ts'
 import type { ProviderRow } from '../../tenancy/apps/providers/service.ts'
 import { prepareIdToken, type TokenSource, textAt, verifyIdToken } from '../foreign-tokens/service.ts'
 import type { Account } from '../identities/service.ts'
+import type { ProviderClient } from './client/client.ts'
 import { ProviderFailed, timeoutOf, wholeAnswer } from './client/egress-fetch.ts'
 import { problemOf } from './return.ts'
 
@@ -33,9 +35,13 @@ const accountOf = (row: ProviderRow, subject: string): Account => ({
 })
 
 /** Whose ID tokens count, for which clients, and where the keys are. */
-export const sourceOf = (row: ProviderRow, jwksUri: string, audiences: string[]): TokenSource => ({
+export const sourceOf = (
+  row: Pick<ProviderRow, 'id' | 'issuer'> & { app_id?: Id<'app'> },
+  jwksUri: string,
+  audiences: string[],
+): TokenSource => ({
   id: row.id,
-  app_id: row.app_id,
+  app_id: row.app_id ?? null,
   issuer: row.issuer,
   jwks_uri: jwksUri,
   discovery: null,
@@ -45,18 +51,23 @@ export const sourceOf = (row: ProviderRow, jwksUri: string, audiences: string[])
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Apple writes booleans as text. */
-const verifiedEmail = (claims: Claims): string | null =>
+/** The email that the provider has verified. Apple writes booleans as text. */
+export const verifiedEmail = (claims: Claims): string | null =>
   [true, 'true'].includes(claims.email_verified as boolean | string)
     ? (textAt(claims, 'email', EMAIL_CHARS_MAX) ?? null)
     : null
 
-/** The account of verified claims. @throws ProviderFailed for a subject that cannot be one */
-export function accountOfClaims(row: ProviderRow, claims: JWTPayload): ShownAccount {
+/** Whose account verified claims are about. @throws ProviderFailed for a subject that cannot be one */
+export function subjectOf(claims: JWTPayload): string {
   const subject = textAt(claims, 'sub', SUBJECT_CHARS_MAX)
   if (subject === undefined) throw new ProviderFailed('its ID token has no usable subject')
+  return subject
+}
+
+/** The account of verified claims. @throws ProviderFailed for a subject that cannot be one */
+export function accountOfClaims(row: ProviderRow, claims: JWTPayload): ShownAccount {
   return {
-    account: accountOf(row, subject),
+    account: accountOf(row, subjectOf(claims)),
     username: null,
     email: verifiedEmail(claims),
     name: textAt(claims, 'name', NAME_CHARS_MAX) ?? null,
@@ -123,7 +134,7 @@ async function fromGitHub(deps: Deps, row: ProviderRow, accessToken: string): Pr
  */
 async function completed(
   deps: Deps,
-  row: ProviderRow,
+  row: ProviderClient,
   client: Configuration,
   accessToken: string,
   claims: JWTPayload,
@@ -139,29 +150,36 @@ async function completed(
 }
 
 /**
- * Redeems the code that a browser brought back, once, and finds out whose account it is for. The library holds the answer
- * against state, issuer (RFC 9207), nonce and PKCE; the ID token's signature is verified here with the issuer's keys.
+ * Redeems the code that a browser brought back from a provider with OpenID Connect, once. The library holds the answer against state,
+ * issuer (RFC 9207), nonce and PKCE; the ID token's signature is verified here with the issuer's keys.
+ * @returns the verified claims, completed by what the UserInfo endpoint adds
  * @throws ProviderFailed, token_invalid, issuer_unavailable, and the errors of the library
  */
+export async function redeemIdToken(
+  deps: Deps,
+  row: ProviderClient,
+  client: Configuration,
+  { url, expectedState, expectedNonce, codeVerifier: pkceCodeVerifier }: Returned,
+): Promise<JWTPayload> {
+  const checks = { expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true }
+  const tokens = await authorizationCodeGrant(client, url, checks)
+  const source = sourceOf(row, String(client.serverMetadata().jwks_uri), [row.client_id])
+  const idToken = tokens.id_token ?? ''
+  await prepareIdToken(deps, source, idToken)
+  const claims = await verifyIdToken(deps, source, idToken)
+  if (claims.nonce !== expectedNonce) throw new ProviderFailed('its ID token is for another sign-in')
+  return completed(deps, row, client, tokens.access_token, claims)
+}
+
+/** The same for any provider. @returns whose account it is @throws as `redeemIdToken` */
 export async function redeem(
   deps: Deps,
   row: ProviderRow,
   client: Configuration,
   returned: Returned,
 ): Promise<ShownAccount> {
-  const { url, expectedState, expectedNonce, codeVerifier } = returned
-  const isOidc = row.preset !== 'github'
-  const tokens = await authorizationCodeGrant(client, url, {
-    expectedState,
-    pkceCodeVerifier: codeVerifier,
-    idTokenExpected: isOidc,
-    ...(isOidc ? { expectedNonce } : {}),
-  })
-  if (!isOidc) return fromGitHub(deps, row, tokens.access_token)
-  const source = sourceOf(row, String(client.serverMetadata().jwks_uri), [row.client_id])
-  const idToken = tokens.id_token ?? ''
-  await prepareIdToken(deps, source, idToken)
-  const claims = await verifyIdToken(deps, source, idToken)
-  if (claims.nonce !== expectedNonce) throw new ProviderFailed('its ID token is for another sign-in')
-  return accountOfClaims(row, await completed(deps, row, client, tokens.access_token, claims))
+  if (row.preset !== 'github') return accountOfClaims(row, await redeemIdToken(deps, row, client, returned))
+  const { url, expectedState, codeVerifier: pkceCodeVerifier } = returned
+  const tokens = await authorizationCodeGrant(client, url, { expectedState, pkceCodeVerifier })
+  return fromGitHub(deps, row, tokens.access_token)
 }

@@ -2,7 +2,7 @@ import type { Deps } from '../../platform/deps.ts'
 import type { PlainAnswer, PlainRequest } from '../../platform/http/route.ts'
 import { isId } from '../../platform/ids.ts'
 import { type Challenge, createChallenge, takeChallenge } from '../../platform/security/challenges.ts'
-import { activeProvider, type ProviderRow, placeOfProvider } from '../../tenancy/apps/providers/service.ts'
+import { activeProvider, callbackUrl, type ProviderRow, placeOfProvider } from '../../tenancy/apps/providers/service.ts'
 import { refusal } from '../sign-in/service.ts'
 import { bindingCookies } from './browser-binding.ts'
 import { authorizationUrl, clientOf } from './client/client.ts'
@@ -72,7 +72,7 @@ async function toProvider(
     data,
     forMs: RETURN_MS,
   })
-  const { href } = authorizationUrl(deps, row, client, deriveFrom(secret, begun.id))
+  const { href } = authorizationUrl(row, client, deriveFrom(secret, begun.id), callbackUrl(deps, row.id))
   return redirect(href, bindingCookies(deps, headers, begun.id, secret))
 }
 

@@ -52,8 +52,12 @@ export function problemOf(error: Error): object {
   return { problem: error.message, ...(typeof code === 'string' ? { code } : {}) }
 }
 
-/** Where a flow that failed returns to. @throws what is no error of the provider or the person */
-export function returnedWith(deps: Pick<Deps, 'log'>, row: ProviderRow, flow: Flow, error: unknown): string {
+/** The code of a flow's failure, for the person. @throws what is no error of the provider or the person */
+export function failureOf(
+  deps: Pick<Deps, 'log'>,
+  row: Pick<ProviderRow, 'id'> & { app_id?: ProviderRow['app_id'] },
+  error: unknown,
+): string {
   const code = codeOf(error)
   if (code === undefined) throw error
   if (code === 'provider_failed')
@@ -61,5 +65,9 @@ export function returnedWith(deps: Pick<Deps, 'log'>, row: ProviderRow, flow: Fl
       { providerId: row.id, appId: row.app_id, ...problemOf(error as Error) },
       'a sign-in by a provider failed',
     )
-  return returnUrl(flow, { error: code })
+  return code
 }
+
+/** Where a flow that failed returns to. @throws what is no error of the provider or the person */
+export const returnedWith = (deps: Pick<Deps, 'log'>, row: ProviderRow, flow: Flow, error: unknown): string =>
+  returnUrl(flow, { error: failureOf(deps, row, error) })

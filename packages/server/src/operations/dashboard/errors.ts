@@ -13,6 +13,11 @@ const DASHBOARD_ERRORS = {
     404,
     'Members of this tenant do not sign in by an email code. Use a passkey, or open the sign-in address of your tenant.',
   ],
+  member_oidc_disabled: [404, 'This tenant has no login of an organisation.'],
+  member_oidc_failed: [
+    400,
+    'The login of your organisation cannot be reached at present. Try again, or use a passkey.',
+  ],
   csrf_token_invalid: [403, 'The `X-Halfkey-CSRF` header does not belong to this session. Reload the page.'],
   session_missing: [401, 'Sign in to the dashboard first.'],
   session_invalid: [401, 'This dashboard session has ended. Sign in again.'],

@@ -87,6 +87,17 @@ const hasEnded = (row: store.FoundSession, now: Date) =>
   (row.key_id !== null && (row.scopes === null || (row.key_ends_at !== null && row.key_ends_at <= now))) ||
   (row.member_id !== null && row.role === null)
 
+/** What a session shows, apart from its token. */
+type Shown = Omit<Known, 'token'>
+
+/** A session with the tenant and the app that were asked for. @throws not_found for those that it may not show */
+function shownBy(row: store.FoundSession, app: string | undefined): Shown {
+  const { chosen_id: id, chosen_name: name, default_app_id: defaultAppId } = row
+  const isOthers = row.tenant_id !== null && row.tenant_id !== id
+  if (id === null || name === null || defaultAppId === null || isOthers) throw fail('not_found')
+  return { row, holder: holderOf(row, id, app), tenant: { id, name, defaultAppId } }
+}
+
 /** The session of a token. @throws session_invalid, not_found (another tenant than it may show), ip_not_allowed */
 async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'headers' | 'address'>): Promise<Known> {
   const hash = sha256(token)
@@ -94,14 +105,19 @@ async function know(deps: Deps, token: string, request: Pick<EntranceRequest, 'h
   const wanted = request.headers['x-halfkey-tenant']
   const row = await store.findSession(deps.db, hash, wanted === undefined ? null : String(wanted), times)
   if (row === undefined || hasEnded(row, times.now)) throw fail('session_invalid')
-  const { chosen_id: id, chosen_name: name, default_app_id: defaultAppId } = row
-  const isOthers = row.tenant_id !== null && row.tenant_id !== id
-  if (id === null || name === null || defaultAppId === null || isOthers) throw fail('not_found')
   const app = request.headers['x-halfkey-app']
-  const holder = holderOf(row, id, app === undefined ? undefined : String(app))
-  if (holder.allowedIps.length > 0 && !addressIn(request.address, holder.allowedIps)) throw fail('ip_not_allowed')
+  const shown = shownBy(row, app === undefined ? undefined : String(app))
+  const { allowedIps } = shown.holder
+  if (allowedIps.length > 0 && !addressIn(request.address, allowedIps)) throw fail('ip_not_allowed')
   if (times.now.getTime() - row.last_used_at.getTime() > TOUCH_MS) await store.touchSession(deps.db, hash, times.now)
-  return { token, row, holder, tenant: { id, name, defaultAppId } }
+  return { token, ...shown }
+}
+
+/** The session with this hash, of whose browser nothing else is known. Undefined if it has ended. */
+export async function knownBy(deps: Deps, hash: Buffer): Promise<Shown | undefined> {
+  const times = timesOf(deps)
+  const row = await store.findSession(deps.db, hash, null, times)
+  return row === undefined || hasEnded(row, times.now) ? undefined : shownBy(row, undefined)
 }
 
 /** The checks of every call but the sign-in. @throws as `enterDashboard` */
@@ -181,14 +197,16 @@ export async function begin(
 export function noteAct(
   tx: Db,
   deps: Deps,
-  { row, holder, tenant }: Known,
+  { row, holder, tenant }: Shown,
   origin: Origin,
   action:
     | 'dashboard.signed_in'
     | 'dashboard.signed_out'
     | 'member.joined'
     | 'member.passkey_added'
-    | 'member.passkey_removed',
+    | 'member.passkey_removed'
+    | 'member.account_connected'
+    | 'member.account_disconnected',
 ): Promise<void> {
   const cause = { caller: holder, origin }
   return recordAuditOnly(tx, deps, {

@@ -81,7 +81,7 @@ export function beginByCode(
 }
 
 /** The member of a session, as the passkeys know them. @throws insufficient_scope for sessions of keys and operators */
-function holderOf({ row, holder: { tenantId, member } }: Known) {
+export function holderOf({ row, holder: { tenantId, member } }: Known) {
   if (member === undefined)
     throw refuse('insufficient_scope', [
       { code: 'member_required', message: 'Only a member has passkeys for the dashboard.' },
@@ -90,9 +90,11 @@ function holderOf({ row, holder: { tenantId, member } }: Known) {
   return { tenantId, memberId: member.id, names, verifiedAtMs: member.verifiedAtMs }
 }
 
-/** A thief of a cookie must not add a way in that stays. @throws reauthentication_required */
-function requireFresh(deps: Deps, verifiedAtMs: number | null): void {
-  if (!isFresh(verifiedAtMs, deps.now())) throw refuse('reauthentication_required')
+/** The same, who has proved who they are minutes ago: a thief of a cookie must not add a way in that stays. @throws reauthentication_required */
+export function freshHolder(deps: Deps, known: Known) {
+  const holder = holderOf(known)
+  if (!isFresh(holder.verifiedAtMs, deps.now())) throw refuse('reauthentication_required')
+  return holder
 }
 
 /**
@@ -119,8 +121,7 @@ export async function listPasskeys(deps: Deps, request: EntranceRequest) {
 
 /** Options for a new passkey of the session's member. @throws as `enter`, insufficient_scope, reauthentication_required */
 export async function passkeyOptions(deps: Deps, request: EntranceRequest) {
-  const holder = holderOf(await enter(deps, request))
-  requireFresh(deps, holder.verifiedAtMs)
+  const holder = freshHolder(deps, await enter(deps, request))
   return passkeys.registrationOptions(deps, holder, holder.names)
 }
 
@@ -135,8 +136,7 @@ export async function addPasskey(
   input: RegisterVerify,
 ): Promise<{ id: Id<'pky'> }> {
   const known = await enter(deps, request)
-  const holder = holderOf(known)
-  requireFresh(deps, holder.verifiedAtMs)
+  const holder = freshHolder(deps, known)
   const verified = await passkeys.verifyNew(deps, holder, input)
   if (typeof verified === 'string') throw fail(verified)
   return deps.db.tx(async (tx) => {
@@ -150,8 +150,7 @@ export async function addPasskey(
 /** Removes a passkey of the session's member. @throws as `passkeyOptions`, not_found */
 export async function removePasskey(deps: Deps, request: EntranceRequest, origin: Origin, id: string): Promise<void> {
   const known = await enter(deps, request)
-  const holder = holderOf(known)
-  requireFresh(deps, holder.verifiedAtMs)
+  const holder = freshHolder(deps, known)
   await deps.db.tx(async (tx) => {
     if (!(await passkeys.removePasskey(tx, deps, holder, id))) throw fail('not_found')
     await noteAct(tx, deps, known, origin, 'member.passkey_removed')

@@ -5,6 +5,7 @@ import { one, type PlainAnswer, type PlainRequest, type PlainRoute } from '../..
 import { serialiser, validator } from '../../platform/http/schema.ts'
 import { codeRoutes } from './code-calls.ts'
 import { answer, DASHBOARD_CALLS, readJson } from './json-calls.ts'
+import { oidcRoutes } from './oidc-calls.ts'
 import { createDashboardPage, DASHBOARD_FOLDER } from './page.ts'
 import { passkeyRoutes } from './passkey-calls.ts'
 import { checkOrigin, noCookie, sessionCookie } from './request-checks.ts'
@@ -63,6 +64,7 @@ export const dashboardRoutes: PlainRoute[] = [
   { method: 'DELETE', path: '/dashboard/api/session', handler: endSessionAnswer },
   ...passkeyRoutes,
   ...codeRoutes,
+  ...oidcRoutes,
   { path: '/dashboard/api', handler: nothing },
   { path: '/dashboard/api/*', handler: nothing },
   ...dashboardPages(DASHBOARD_FOLDER),

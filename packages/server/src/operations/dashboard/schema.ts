@@ -26,6 +26,10 @@ export const StartCode = z.strictObject({
 })
 export type StartCode = z.infer<typeof StartCode>
 
+/** Which tenant's login. Without a tenant it is the only one of the installation. */
+export const StartLogin = z.strictObject({ tenantId: z.string().max(SECRET_CHARS_MAX).optional() })
+export type StartLogin = z.infer<typeof StartLogin>
+
 /** A passkey that is shown again by somebody who is signed in. */
 export const StepUp = LoginVerify
 /** A new passkey. */

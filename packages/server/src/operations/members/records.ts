@@ -17,8 +17,9 @@ export const MEMBER_RECORD = defineRecord({
     passkeys: 'texts',
     proven_email: 'text',
     rights_changed_at: 'time',
+    identity_id: 'text',
   },
-  initial: { proven_email: null, rights_changed_at: null },
+  initial: { proven_email: null, rights_changed_at: null, identity_id: null },
   notAuthority: {
     name: 'shown only',
     invitation_delivery: 'shown only; the link says what it proves',

@@ -2,7 +2,7 @@ import { IdParam, list, one, type Route, route, secretKey } from '../../platform
 import { CreateMember, CreateMemberLink, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
 import { createMember, createMemberLink, getMember, listMembers, removeMember, updateMember } from './service.ts'
 import { MemberSignIn, UpdateMemberSignIn } from './sign-in/schema.ts'
-import { getSignIn, updateSignIn } from './sign-in/settings.ts'
+import { checkSignIn, getSignIn, updateSignIn } from './sign-in/settings.ts'
 
 const read = secretKey('members:read', { tenantWide: true })
 const write = secretKey('members:write', { tenantWide: true })
@@ -107,8 +107,9 @@ export const memberRoutes: Route[] = [
         'Only an owner, in the dashboard, changes it: an API key does not (403 `insufficient_scope`). A session that begins like this is weaker than one by a passkey: for sensitive calls the member has to show a passkey.',
       callers: secretKey('*', { tenantWide: true }),
       body: UpdateMemberSignIn,
+      before: (deps, { caller, body }) => checkSignIn(deps, caller, body),
       reply: one(MemberSignIn),
-      errors: ['member_email_not_configured'],
+      errors: ['member_email_not_configured', 'issuer_url_blocked'],
       extension: true,
     },
     (deps, { caller, origin, body }) => updateSignIn(deps, { caller, origin }, body),

@@ -122,6 +122,7 @@ async function invite(
     passkeys: [],
     proven_email: null,
     rights_changed_at: null,
+    identity_id: null,
     invitation_delivery: null,
     invited_by: by.name,
     last_signed_in_at: null,

@@ -31,6 +31,8 @@ export interface MemberRow extends Versioned {
   proven_email: string | null
   /** When role or apps last changed: what was asked for before signs in no more. */
   rights_changed_at: Date | null
+  /** The account at the organisation's login that signs the member in. */
+  identity_id: Id<'idn'> | null
   /** How the last invitation was given out; null if that is not known. */
   invitation_delivery: Delivery | null
   invited_by: string | null
@@ -134,7 +136,7 @@ export async function updateMember(tx: Db, before: MemberRow): Promise<MemberRow
     update(
       'members',
       row,
-      'name role app_ids status passkeys proven_email rights_changed_at last_signed_in_at removed_at updated_at version mac',
+      'name role app_ids status passkeys proven_email rights_changed_at identity_id last_signed_in_at removed_at updated_at version mac',
     ),
   )
   tx.afterCommit(() => tx.records.committed(MEMBER_RECORD, row as object as RecordRow))

@@ -147,6 +147,8 @@ const GIVEN: Record<string, string> = {
   'app_logos.app_id': '(select min(id) from apps where tenant_id = $1)',
   'counter_increments.metric': "'api_requests'",
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
+  'member_identities.member_id': '(select min(id) from members where tenant_id = $1)',
+  'member_sign_in.client_secret_sealed': 'null',
   'member_passkeys.member_id': '(select min(id) from members where tenant_id = $1)',
   'subscribers.app_id': '(select min(id) from apps where tenant_id = $1)',
   'token_holdings.wallet_id': '(select min(id) from wallets where tenant_id = $1)',

@@ -44,6 +44,7 @@ export const FIXED: Readonly<Record<string, readonly string[] | 'all'>> = {
   ledger_templates: ['definition'],
   ledger_updates: 'all',
   member_codes: ['member_id', 'email_key', 'code_hmac', 'browser_hash', 'expires_at', 'created_at'],
+  member_identities: 'all',
   member_passkeys: ['member_id', 'credential_id', 'public_key', 'rp_id'],
   members: ['email', 'email_key', 'invited_by', 'created_at'],
   migrations: 'all',

@@ -35,6 +35,8 @@ const AUDIT_ONLY_ACTIONS = [
   'member.link_created',
   'member.passkey_added',
   'member.passkey_removed',
+  'member.account_connected',
+  'member.account_disconnected',
   'member_sign_in.updated',
   'dashboard.signed_in',
   'dashboard.signed_out',

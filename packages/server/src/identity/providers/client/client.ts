@@ -12,7 +12,7 @@ import {
   type ServerMetadata,
 } from 'openid-client'
 import type { Deps } from '../../../platform/deps.ts'
-import { callbackUrl, openSecret, type ProviderRow } from '../../../tenancy/apps/providers/service.ts'
+import { openSecret, type ProviderRow } from '../../../tenancy/apps/providers/service.ts'
 import { guardedFetch, timeoutOf } from './egress-fetch.ts'
 import { metadataOf } from './metadata.ts'
 
@@ -29,7 +29,7 @@ const SCOPES: Readonly<Record<ProviderRow['preset'], string>> = {
 }
 
 /** Apple takes a JWT that the app's private key has signed in place of a secret. */
-async function appleSecret({ now }: Pick<Deps, 'now'>, row: ProviderRow, pem: string): Promise<string> {
+async function appleSecret({ now }: Pick<Deps, 'now'>, row: ProviderClient, pem: string): Promise<string> {
   const issuedAt = now()
   return new SignJWT()
     .setProtectedHeader({ alg: 'ES256', kid: row.key_id ?? '' })
@@ -41,8 +41,14 @@ async function appleSecret({ now }: Pick<Deps, 'now'>, row: ProviderRow, pem: st
     .sign(createPrivateKey(pem))
 }
 
+/** What being a client of a provider takes. */
+export type ProviderClient = Pick<
+  ProviderRow,
+  'tenant_id' | 'id' | 'preset' | 'issuer' | 'client_id' | 'client_secret_sealed' | 'team_id' | 'key_id'
+>
+
 /** How the client proves who it is: in the form where the provider takes that, or else in the header. */
-async function authenticationOf(deps: Deps, row: ProviderRow, metadata: ServerMetadata): Promise<ClientAuth> {
+async function authenticationOf(deps: Deps, row: ProviderClient, metadata: ServerMetadata): Promise<ClientAuth> {
   const secret = await openSecret(deps, row)
   if (secret === null) return None()
   if (row.preset === 'apple') return ClientSecretPost(await appleSecret(deps, row, secret))
@@ -51,7 +57,7 @@ async function authenticationOf(deps: Deps, row: ProviderRow, metadata: ServerMe
 }
 
 /** The app as a client of the provider, all of whose requests go through the guard. @throws ProviderFailed, and the errors of the library */
-export async function clientOf(deps: Deps, row: ProviderRow): Promise<Configuration> {
+export async function clientOf(deps: Deps, row: ProviderClient): Promise<Configuration> {
   const metadata = await metadataOf(deps, row)
   const authentication = await authenticationOf(deps, row, metadata)
   const client = new Configuration(metadata, row.client_id, undefined, authentication)
@@ -68,16 +74,21 @@ export interface Binding {
   codeChallenge: string
 }
 
-/** Where the browser is sent to. */
-export function authorizationUrl(deps: Deps, row: ProviderRow, client: Configuration, binding: Binding): URL {
+/** Where the browser is sent to, and where the provider sends it back to. */
+export function authorizationUrl(
+  { preset }: Pick<ProviderClient, 'preset'>,
+  client: Configuration,
+  binding: Binding,
+  redirectUri: string,
+): URL {
   return buildAuthorizationUrl(client, {
-    redirect_uri: callbackUrl(deps, row.id),
-    scope: SCOPES[row.preset],
+    redirect_uri: redirectUri,
+    scope: SCOPES[preset],
     state: binding.state,
     code_challenge: binding.codeChallenge,
     code_challenge_method: 'S256',
-    ...(row.preset === 'github' ? {} : { nonce: binding.nonce }),
+    ...(preset === 'github' ? {} : { nonce: binding.nonce }),
     // Apple tells name and email only in this way.
-    ...(row.preset === 'apple' ? { response_mode: 'form_post' } : {}),
+    ...(preset === 'apple' ? { response_mode: 'form_post' } : {}),
   })
 }

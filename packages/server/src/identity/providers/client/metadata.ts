@@ -67,7 +67,10 @@ async function discover(deps: Fetcher, issuer: string): Promise<ServerMetadata> 
  * A provider's metadata (OpenID Connect Discovery), fetched once for all that ask and kept for ten minutes.
  * @throws ProviderFailed, and the errors of the library
  */
-export async function metadataOf(deps: Fetcher, { preset, issuer }: ProviderRow): Promise<ServerMetadata> {
+export async function metadataOf(
+  deps: Fetcher,
+  { preset, issuer }: Pick<ProviderRow, 'preset' | 'issuer'>,
+): Promise<ServerMetadata> {
   if (preset === 'github') return githubMetadata(issuer)
   const entries = entriesOf(deps)
   const known = entries.get(issuer)

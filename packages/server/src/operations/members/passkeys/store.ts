@@ -22,8 +22,11 @@ export interface PasskeyRow extends Sealed {
 /** A row of the table `member_challenges`. */
 export interface ChallengeRow extends Sealed {
   id: Id<'chl'>
-  kind: 'proof' | 'registration'
+  /** `oidc_…`: a sign-in, or a link, that is under way at the organisation's login. */
+  kind: 'proof' | 'registration' | 'oidc_sign_in' | 'oidc_link'
+  /** Of `oidc_…`, the hash of the browser's secret. */
   challenge: string
+  /** The relying party; of `oidc_…`, the provider. */
   rp_id: string
   holder: string | null
   expires_at: Date
@@ -32,6 +35,11 @@ export interface ChallengeRow extends Sealed {
 /** Stores a challenge. */
 export async function insertChallenge(db: Db, row: ChallengeRow): Promise<void> {
   await db.run(insertion('member_challenges', await sealed(db, MEMBER_CHALLENGE_RECORD, row)))
+}
+
+/** Reads a challenge without using it up. */
+export function findChallenge(db: Db, id: Id<'chl'>): Promise<ChallengeRow | undefined> {
+  return readRecord<ChallengeRow>(db, MEMBER_CHALLENGE_RECORD, sql`select * from member_challenges where id = ${id}`)
 }
 
 /** Takes a challenge: of any number that ask for it, one gets it. */

@@ -238,13 +238,14 @@ test('how members sign in is changed by owners with a step-up and by the operato
   expect(byKey.body.details[0].code).toBe('wider_than_own')
   expect((await tenant.get('/member-sign-in')).body.data).toEqual({
     emailCode: true,
+    oidc: null,
     signInUrl: expect.stringMatching(new RegExp(`/dashboard\\?tenant=${tenant.tenantId}$`)),
   })
   const ways = (id?: string) =>
     call(service.url, 'GET', `${API}/ways${id === undefined ? '' : `?tenant=${id}`}`, { headers: ownHeaders(service) })
-  expect((await ways(tenant.tenantId)).body.data).toEqual({ emailCode: true })
+  expect((await ways(tenant.tenantId)).body.data).toEqual({ emailCode: true, oidc: null })
   for (const id of [undefined, 'ten_none', (await service.newTenant()).tenantId])
-    expect((await ways(id)).body.data).toEqual({ emailCode: false })
+    expect((await ways(id)).body.data).toEqual({ emailCode: false, oidc: null })
   expect((await owner.call('PATCH', '/member-sign-in', { body })).body.data.emailCode).toBe(false)
   expect((await owner.call('PATCH', '/member-sign-in', { body })).status).toBe(200)
   const [operator, entries] = [

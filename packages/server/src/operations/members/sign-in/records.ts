@@ -7,8 +7,17 @@ export const MEMBER_SIGN_IN_RECORD = defineRecord({
   key: ['method'],
   versioned: true,
   alwaysSealed: EVERY_ROW,
-  columns: { enabled: 'boolean' },
-  notAuthority: { updated_at: 'shown only' },
+  columns: {
+    enabled: 'boolean',
+    provider_id: 'text',
+    issuer: 'text',
+    client_id: 'text',
+    client_secret_sealed: 'sealed',
+  },
+  notAuthority: {
+    name: 'shown only',
+    updated_at: 'shown only',
+  },
 })
 
 /** The MAC of a code by email: who it signs in, in which browser, and how many guesses are left. */
@@ -28,4 +37,15 @@ export const MEMBER_CODE_RECORD = defineRecord({
     ended_at: 'time',
   },
   notAuthority: { created_at: 'counts for limits of an address' },
+})
+
+/** The MAC of an account at the organisation's login: which member it signs in. */
+export const MEMBER_IDENTITY_RECORD = defineRecord({
+  name: 'member_identity',
+  table: 'member_identities',
+  key: ['id'],
+  versioned: false,
+  alwaysSealed: EVERY_ROW,
+  columns: { member_id: 'text', provider_id: 'text', issuer: 'text', subject: 'text' },
+  notAuthority: { created_at: 'shown only' },
 })

@@ -1,21 +1,38 @@
 import { type Usage, usageFigures } from '../../../identity/email-sign-in/store.ts'
 import { lockName } from '../../../platform/concurrency/named-lock.ts'
 import { type Db, sql } from '../../../platform/db/db.ts'
-import { insertion, update } from '../../../platform/db/rows.ts'
+import { change, insertion, update } from '../../../platform/db/rows.ts'
 import type { Id } from '../../../platform/ids.ts'
-import { readRecord, readToEnd, resealed, sealed, type Versioned } from '../../../platform/security/records/access.ts'
+import {
+  readRecord,
+  readToEnd,
+  resealed,
+  type Sealed,
+  sealed,
+  type Versioned,
+} from '../../../platform/security/records/access.ts'
 import type { RecordRow } from '../../../platform/security/records/kind.ts'
-import { MEMBER_CODE_RECORD, MEMBER_SIGN_IN_RECORD } from './records.ts'
+import { MEMBER_CODE_RECORD, MEMBER_IDENTITY_RECORD, MEMBER_SIGN_IN_RECORD } from './records.ts'
 
-/** A row of the table `member_sign_in`. A tenant without one has not turned the way on. */
-interface MethodRow extends Versioned {
+/** The organisation's login, as a client of it. */
+interface ProviderColumns {
+  provider_id: Id<'prv'> | null
+  name: string | null
+  issuer: string | null
+  client_id: string | null
+  client_secret_sealed: Buffer | null
+}
+
+/** A row of the table `member_sign_in`. A tenant without one has not turned the way on. Only `oidc` has a provider. */
+interface MethodRow extends Versioned, ProviderColumns {
   tenant_id: Id<'ten'>
-  method: 'email_code'
+  method: 'email_code' | 'oidc'
   enabled: boolean
   updated_at: Date
 }
 
-function readMethod(db: Db, tenantId: Id<'ten'>, method: MethodRow['method']): Promise<MethodRow | undefined> {
+/** A way to sign in, as it was last set. */
+export function findMethod(db: Db, tenantId: Id<'ten'>, method: MethodRow['method']): Promise<MethodRow | undefined> {
   return readRecord<MethodRow>(
     db,
     MEMBER_SIGN_IN_RECORD,
@@ -25,28 +42,81 @@ function readMethod(db: Db, tenantId: Id<'ten'>, method: MethodRow['method']): P
 
 /** Whether an owner has turned a way on. */
 export async function isOn(db: Db, tenantId: Id<'ten'>, method: MethodRow['method']): Promise<boolean> {
-  return (await readMethod(db, tenantId, method))?.enabled === true
+  return (await findMethod(db, tenantId, method))?.enabled === true
 }
 
-/** Turns a way on or off, in the transaction that holds the tenant's members. */
-export async function turn(
-  tx: Db,
-  tenantId: Id<'ten'>,
-  method: MethodRow['method'],
-  enabled: boolean,
-  now: Date,
-): Promise<void> {
-  const before = await readMethod(tx, tenantId, method)
+/**
+ * Sets a way, in the transaction that holds the tenant's members. Its row is never deleted: its version tells an earlier one that is
+ * put back.
+ */
+export async function setMethod(tx: Db, given: Omit<MethodRow, 'version' | 'mac'>): Promise<void> {
+  const { tenant_id: tenantId, method } = given
+  const before = await findMethod(tx, tenantId, method)
   if (before === undefined) {
-    const row: MethodRow = { tenant_id: tenantId, method, enabled, updated_at: now, version: 0, mac: null }
+    const row: MethodRow = { ...given, version: 0, mac: null }
     await tx.run(insertion('member_sign_in', await sealed(tx, MEMBER_SIGN_IN_RECORD, row)))
     return
   }
-  const row = await resealed(tx, MEMBER_SIGN_IN_RECORD, { ...before, enabled, updated_at: now })
+  const row = await resealed(tx, MEMBER_SIGN_IN_RECORD, { ...before, ...given })
   await tx.run(sql`
-    update member_sign_in set enabled = ${row.enabled}, updated_at = ${now}, version = ${row.version}, mac = ${row.mac}
+    update member_sign_in set ${change(row, 'enabled provider_id name issuer client_id client_secret_sealed updated_at version mac')}
     where tenant_id = ${tenantId} and method = ${method}`)
   tx.afterCommit(() => tx.records.committed(MEMBER_SIGN_IN_RECORD, row as object as RecordRow))
+}
+
+/** A row of the table `member_identities`: an account at the organisation's login. */
+export interface IdentityRow extends Sealed {
+  tenant_id: Id<'ten'>
+  id: Id<'idn'>
+  member_id: Id<'mem'>
+  provider_id: Id<'prv'>
+  issuer: string
+  subject: string
+  created_at: Date
+}
+
+/** An account, by the provider's row, the issuer and the subject. */
+type WhichAccount = Pick<IdentityRow, 'tenant_id' | 'provider_id' | 'issuer' | 'subject'>
+
+/** The identity of an account. */
+export function findIdentity(db: Db, of: WhichAccount): Promise<IdentityRow | undefined> {
+  return readRecord<IdentityRow>(
+    db,
+    MEMBER_IDENTITY_RECORD,
+    sql`
+    select * from member_identities where tenant_id = ${of.tenant_id} and provider_id = ${of.provider_id}
+      and issuer = ${of.issuer} and subject = ${of.subject}`,
+  )
+}
+
+/** The identity of a member at a provider. */
+export function findIdentityOf(
+  db: Db,
+  tenantId: Id<'ten'>,
+  providerId: Id<'prv'>,
+  memberId: Id<'mem'>,
+): Promise<IdentityRow | undefined> {
+  return readRecord<IdentityRow>(
+    db,
+    MEMBER_IDENTITY_RECORD,
+    sql`
+    select * from member_identities
+    where tenant_id = ${tenantId} and provider_id = ${providerId} and member_id = ${memberId}`,
+  )
+}
+
+/** Inserts an identity. @returns false, and writes none, if a member has the account */
+export async function insertIdentity(tx: Db, row: IdentityRow): Promise<boolean> {
+  const written = await tx.run(sql`
+    ${insertion('member_identities', await sealed(tx, MEMBER_IDENTITY_RECORD, row))}
+    on conflict (tenant_id, provider_id, issuer, subject) do nothing`)
+  return written === 1
+}
+
+/** Deletes the identities of a member; without one, those of all members of the tenant. */
+export async function deleteIdentities(tx: Db, tenantId: Id<'ten'>, memberId: Id<'mem'> | null): Promise<void> {
+  await tx.run(sql`
+    delete from member_identities where tenant_id = ${tenantId} and (${memberId}::text is null or member_id = ${memberId})`)
 }
 
 /** Tenants, by their ids: at most two, to find out whether there is a single one. */

@@ -13,7 +13,7 @@ const PresetField = z.enum(PRESETS).meta({
   description: 'Which provider it is: `oidc` is any one with OpenID Connect Discovery. It cannot be changed later.',
 })
 
-const Name = z
+export const ProviderName = z
   .string()
   .min(1)
   .max(60)
@@ -25,7 +25,7 @@ const Name = z
     ...expected('1 to 60 characters, none a control character'),
   })
 
-const IssuerName = z
+export const IssuerName = z
   .string()
   .max(URL_CHARS_MAX)
   .regex(/^https?:\/\/[^\s?#@\p{Cc}]+$/u)
@@ -41,7 +41,7 @@ const ClientName = z
   .min(1)
   .max(300)
   .regex(/^[\x21-\x7e]+$/)
-const ClientId = ClientName.meta({
+export const ClientId = ClientName.meta({
   description: 'What the provider calls your app. Of Apple, the id of the service.',
   example: '812345678901-abc.apps.googleusercontent.com',
 })
@@ -67,7 +67,7 @@ const KeyId = AppleName.nullable().meta({
   ...expected('ten letters and digits'),
 })
 
-const ClientSecret = z.string().min(1).max(4_000).nullable().meta({
+export const ClientSecret = z.string().min(1).max(4_000).nullable().meta({
   description:
     'What proves to the provider that it is your app. It is stored encrypted and never returned. Of Apple, the private key (the `.p8` file); Halfkey signs the client secrets with it. Required except for `oidc`, where a client without one uses PKCE alone.',
   writeOnly: true,
@@ -84,7 +84,7 @@ export const Provider = z
     id: z.string().meta({ example: 'prv_01jb2m7x9kq4t8v6w0r3s5y1zp' }),
     appId: z.string(),
     preset: PresetField,
-    name: Name,
+    name: ProviderName,
     issuer: IssuerName,
     clientId: ClientId,
     clientSecretSet: z.boolean().meta({ description: 'Whether a client secret is stored.' }),
@@ -102,7 +102,7 @@ export const Provider = z
 export type Provider = z.infer<typeof Provider>
 
 const settings = {
-  name: Name.optional(),
+  name: ProviderName.optional(),
   clientSecret: ClientSecret.optional(),
   teamId: TeamId.optional(),
   keyId: KeyId.optional(),

@@ -36,26 +36,33 @@ const shown =
   (row: store.ProviderRow): Provider =>
     store.toProvider(row, callbackUrl(deps, row.id))
 
-/**
- * Refuses a provider from which Halfkey may not fetch. Needs the network, so it runs before the transaction.
- * @throws validation_failed, issuer_url_blocked
- */
-export async function checkProvider(deps: Deps, input: CreateProvider): Promise<void> {
-  const issuer = issuerFor(input.preset, input.issuer)
+/** The same for an issuer, which errors call `field`. @throws validation_failed, issuer_url_blocked */
+export async function checkIssuer(deps: Deps, issuer: string, field = 'issuer'): Promise<void> {
   const problem = webUrlProblem(new URL(issuer), deps.config.env === 'development')
-  if (problem !== null) throw invalid('issuer', problem)
+  if (problem !== null) throw invalid(field, problem)
   try {
     await deps.egress.assertAllowed(issuer)
   } catch (error) {
     if (!(error instanceof EgressRefused)) throw error
-    throw fail('issuer_url_blocked').about('issuer', error.message)
+    throw fail('issuer_url_blocked').about(field, error.message)
   }
 }
 
-const secretContext = (tenantId: Id<'ten'>, id: Id<'prv'>) => ['provider secret', tenantId, id] as const
+/**
+ * Refuses a provider from which Halfkey may not fetch. Needs the network, so it runs before the transaction.
+ * @throws validation_failed, issuer_url_blocked
+ */
+export const checkProvider = (deps: Deps, input: CreateProvider): Promise<void> =>
+  checkIssuer(deps, issuerFor(input.preset, input.issuer))
+
+/** The context of a client secret: copied to another provider, it does not open. */
+export const secretContext = (tenantId: Id<'ten'>, id: Id<'prv'>) => ['provider secret', tenantId, id] as const
 
 /** The client secret of a provider, or Apple's private key. Null if there is none. */
-export async function openSecret(deps: Deps, row: store.ProviderRow): Promise<string | null> {
+export async function openSecret(
+  deps: Pick<Deps, 'keys'>,
+  row: Pick<store.ProviderRow, 'tenant_id' | 'id' | 'client_secret_sealed'>,
+): Promise<string | null> {
   if (row.client_secret_sealed === null) return null
   return (await open(deps.keys, row.client_secret_sealed, secretContext(row.tenant_id, row.id))).toString()
 }
