@@ -29,8 +29,8 @@ export function SignInCard() {
     >
       <div className="flex flex-col gap-4">
         <SwitchField
-          label="Code by email"
-          hint="For members who opened an invitation that was mailed to their address."
+          label="Sign-in codes"
+          hint="Mailed to members who have opened an invitation that was mailed to them."
           checked={data.emailCode}
           disabled={isPending}
           onChange={mutate}

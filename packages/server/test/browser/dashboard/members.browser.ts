@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
+import { answering, CLIENT_ID, startFakeProvider } from '../../../src/identity/providers/provider.fixture.ts'
 import { invited } from '../../../src/operations/members/members.fixture.ts'
 import { ROLES, type Role } from '../../../src/platform/security/roles/roles.ts'
 import { eventually, type Tenant } from '../../harness/harness.ts'
@@ -168,4 +169,76 @@ test('a member who has the chosen app no longer comes back to one that they have
   await page.reload()
   await menuOf(page).getByRole('link', { name: 'Users' }).click()
   await page.getByText('first@example.com').first().waitFor()
+})
+
+test('a member who was invited by mail signs in with a code, and with the account of their organisation', async () => {
+  const { service } = stage
+  const tenant = await service.newTenant()
+  const owner = await memberOf(tenant, 'owner')
+  const { page } = owner
+  await page.goto(`${originOf(service)}/dashboard/members`)
+  await page.getByRole('switch', { name: 'Sign-in codes' }).click()
+  await page.getByText('Changes saved').waitFor()
+  const fake = await startFakeProvider(service)
+  try {
+    await page.getByRole('button', { name: 'Set up' }).click()
+    await page.getByLabel('Name').fill('Acme')
+    await page.getByLabel('Issuer').fill(fake.issuer)
+    await page.getByLabel('Client id').fill(CLIENT_ID)
+    await owner.look('members-login-form')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByText('/callback').waitFor()
+    const email = 'hedy@example.com'
+    await page.getByRole('button', { name: 'Invite member' }).click()
+    await page.getByLabel('Email').fill(email)
+    await page.getByRole('combobox', { name: 'Invitation' }).click()
+    await page.getByRole('option', { name: 'Send an email to them' }).click()
+    await page.getByRole('button', { name: 'Invite', exact: true }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByText('invitation mailed').waitFor()
+    await owner.look('members-sign-in')
+
+    const mailed = () =>
+      eventually('the email is there', async () => {
+        const mails = (await (await fetch(`${service.url}/dev/mail.json`)).json()) as Record<string, string>[]
+        return mails.find(({ to }) => to === email) ?? false
+      })
+    const hedy = await comeBy((await mailed()).link as string)
+    // The page is sent to the login, which sends it back at once.
+    let nonce = ''
+    fake.paths['/authorize'] = ({ query }) => {
+      nonce = query.get('nonce') ?? ''
+      const back = new URLSearchParams({ code: 'x', state: query.get('state') ?? '', iss: fake.issuer })
+      return { status: 303, headers: { location: `${query.get('redirect_uri')}?${back}` } }
+    }
+    answering(fake, () => fake.idToken({ claims: { sub: 'hedy', nonce, email, email_verified: true } }))
+    await hedy.page.goto(`${originOf(service)}/dashboard/account`)
+    await hedy.page.getByRole('button', { name: 'Connect' }).click()
+    await hedy.page.getByText('Account connected').waitFor()
+    await hedy.look('account-connected')
+    await hedy.page.getByRole('button', { name: 'Sign out' }).click()
+    await hedy.page.getByText('You are signed out.').waitFor()
+
+    const signInPage = `${originOf(service)}/dashboard?tenant=${tenant.tenantId}`
+    await hedy.page.goto(signInPage)
+    await hedy.page.getByRole('button', { name: 'Email me a code' }).waitFor()
+    await hedy.look('sign-in-ways')
+    await hedy.page.getByLabel('Email').fill(email)
+    await hedy.page.getByRole('button', { name: 'Email me a code' }).click()
+    await hedy.page.getByLabel('Code').waitFor()
+    await hedy.look('sign-in-code')
+    const code = await eventually('the code is there', async () => (await mailed()).code ?? false)
+    await hedy.page.getByLabel('Code').fill(code)
+    await hedy.page.getByRole('button', { name: 'Sign in with the code' }).click()
+    await hedy.page.getByRole('link', { name: email }).first().waitFor()
+    await hedy.page.getByRole('link', { name: email }).first().click()
+    await hedy.page.getByRole('button', { name: 'Sign out' }).click()
+    await hedy.page.getByText('You are signed out.').waitFor()
+
+    await hedy.page.goto(signInPage)
+    await hedy.page.getByRole('button', { name: 'Sign in with Acme' }).click()
+    await hedy.page.getByRole('link', { name: email }).first().waitFor()
+  } finally {
+    await fake.close()
+  }
 })
