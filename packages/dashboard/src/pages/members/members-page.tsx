@@ -1,11 +1,11 @@
 import type { Member, MemberWithLink } from '@halfkey/sdk'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link as LinkIcon, Mail, Pencil, Plus, UserMinus } from 'lucide-react'
-import { useCallback, useMemo, useState } from 'react'
+import { Link as LinkIcon, Pencil, Plus, UserMinus } from 'lucide-react'
+import { useMemo, useState } from 'react'
 import { allows, api, type DashboardSession } from '../../api.ts'
 import { Button, IconButton } from '../../components/controls/button.tsx'
 import { Card } from '../../components/layout/card.tsx'
-import { ConfirmDialog } from '../../components/layout/dialog.tsx'
+import { ConfirmDialog, Dialog } from '../../components/layout/dialog.tsx'
 import { Page } from '../../components/layout/page.tsx'
 import { EmptyState } from '../../components/layout/states.tsx'
 import { useToast } from '../../components/layout/toast.tsx'
@@ -32,7 +32,6 @@ interface Acts {
   edit: (member: Member) => void
   remove: (member: Member) => void
   link: (member: Member) => void
-  mail: (member: Member) => void
 }
 
 /** Whether the session may make a link: an invitation, or for an active member who lost their way in. */
@@ -44,14 +43,9 @@ function RowActions({ member, acts }: { member: Member; acts: Acts }) {
   return (
     <span className="ml-auto flex justify-end gap-1">
       {mayLink(acts, member) ? (
-        <>
-          <IconButton label={`Mail a new link to ${member.name}`} onClick={() => acts.mail(member)}>
-            <Mail aria-hidden className="size-4" />
-          </IconButton>
-          <IconButton label={`New link for ${member.name}`} onClick={() => acts.link(member)}>
-            <LinkIcon aria-hidden className="size-4" />
-          </IconButton>
-        </>
+        <IconButton label={`New link for ${member.name}`} onClick={() => acts.link(member)}>
+          <LinkIcon aria-hidden className="size-4" />
+        </IconButton>
       ) : null}
       <IconButton label={`Edit ${member.name}`} onClick={() => acts.edit(member)}>
         <Pencil aria-hidden className="size-4" />
@@ -131,23 +125,56 @@ function RemoveDialog({ dialog }: { dialog: ReturnType<typeof useRecordDialog<Me
   )
 }
 
+/** For whom a link is made, and how it is given out. */
+interface NewLink {
+  member: Member
+  delivery: 'link' | 'email'
+}
+
+/** Asks how a new link is given out. Each one ends those before it. */
+function NewLinkDialog({
+  dialog,
+  onMake,
+}: {
+  dialog: ReturnType<typeof useRecordDialog<Member>>
+  onMake: (link: NewLink) => void
+}) {
+  const { record: member, open, onOpenChange } = dialog
+  const choose = (delivery: NewLink['delivery']) => {
+    onOpenChange(false)
+    if (member !== null) onMake({ member, delivery })
+  }
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title={`A new link for ${member?.name ?? ''}`}
+      description="It signs them in once. Their earlier links end."
+    >
+      <div className="flex flex-wrap justify-end gap-2">
+        <Button onClick={() => choose('link')}>Show it to me</Button>
+        <Button tone="primary" onClick={() => choose('email')}>
+          Send an email to them
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
 /** Makes links for members. @returns the one to show, and what makes another */
 function useLinks() {
   const [made, setMade] = useState<MemberWithLink | null>(null)
   const { failed } = useToast()
   const queries = useQueryClient()
   const { mutate } = useMutation({
-    mutationFn: ({ member, delivery }: { member: Member; delivery: 'link' | 'email' }) =>
-      api.members.createLink(member.id, { delivery }),
+    mutationFn: ({ member, delivery }: NewLink) => api.members.createLink(member.id, { delivery }),
     onSuccess: async (member) => {
       setMade(member)
       await queries.invalidateQueries({ queryKey: ['members'] })
     },
     onError: (error) => failed('No link was made', messageOf(error)),
   })
-  const show = useCallback((member: Member) => mutate({ member, delivery: 'link' }), [mutate])
-  const mail = useCallback((member: Member) => mutate({ member, delivery: 'email' }), [mutate])
-  return { made, show, mail, close: () => setMade(null) }
+  return { made, make: mutate, close: () => setMade(null) }
 }
 
 /** The people who use the dashboard: invite them, give them roles, remove them. */
@@ -157,16 +184,18 @@ export function MembersPage() {
   const [inviting, setInviting] = useState(false)
   const editing = useRecordDialog<Member>()
   const removing = useRecordDialog<Member>()
-  const { made, show: showLink, mail, close } = useLinks()
+  const { made, make, close } = useLinks()
+  const linking = useRecordDialog<Member>()
   const apps = useApps()
   const mayWrite = allows(session, 'members:write')
   const { show: edit } = editing
   const { show: remove } = removing
+  const { show: link } = linking
   const columns = useMemo(() => {
     const nameOf = (appId: string) => apps.find(({ id }) => id === appId)?.name ?? appId
-    const acts = mayWrite ? { session, edit, remove, link: showLink, mail } : null
+    const acts = mayWrite ? { session, edit, remove, link } : null
     return columnsFor(nameOf, session.member?.id ?? null, acts)
-  }, [apps, session, mayWrite, edit, remove, showLink, mail])
+  }, [apps, session, mayWrite, edit, remove, link])
   const filter = {
     status: STATUSES.find((each) => each === values.status),
     role: ROLES.find((each) => each === values.role),
@@ -214,6 +243,7 @@ export function MembersPage() {
       </Card>
       {session.via === 'link' || session.member?.role === 'owner' ? <SignInCard /> : null}
       <InviteDialog open={inviting} onClose={() => setInviting(false)} />
+      <NewLinkDialog dialog={linking} onMake={make} />
       <MadeDialog made={made} onClose={close} />
       <EditDialog member={editing.record} open={editing.open} onOpenChange={editing.onOpenChange} />
       <RemoveDialog dialog={removing} />

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectError } from '../../../test/harness/envelope.ts'
 import { childEnvironment } from '../../../test/harness/environment.ts'
-import { call, newDatabase } from '../../../test/harness/harness.ts'
+import { call, eventually, newDatabase } from '../../../test/harness/harness.ts'
 import { DataFolder, freePort, killAll, startProcess } from '../../../test/harness/service-process.ts'
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url))
@@ -59,6 +59,13 @@ test('the first start prints a link, later ones the command that prints one; eit
   expect(link).toBe(`http://localhost:${env.PORT}/dashboard#link=${link.split('#link=')[1]}`)
   expect(told).toContain('30 minutes')
   expect((await claim(later.url, link)).status).toBe(200)
+  const invited = await shell('halfkey members invite --email ada@example.com --mail')
+  expect(invited).not.toContain('#link=')
+  const mailed = await eventually('the running service mails the invitation', async () => {
+    const mails = (await call(later.url, 'GET', '/dev/mail.json')).body as { to: string; link: string }[]
+    return mails.find(({ to }) => to === 'ada@example.com') ?? false
+  })
+  expect((await claim(later.url, mailed.link)).body.data).toMatchObject({ via: 'member', member: { role: 'owner' } })
   await later.stop()
 })
 

@@ -87,7 +87,8 @@ test('an email that was redirected or given to an app in the database is not sen
         [id, body.email],
       )
     await eventually('it was refused once', async () => ((await found())[0]?.error ?? '').includes('451'))
-    const unbound = column === 'app_id' ? ', member_id = null' : ''
+    // Dressed up as an email of the app in all that the database says.
+    const unbound = column === 'app_id' ? ", member_id = null, purpose = 'sign_in'" : ''
     await service.sql(`update emails set ${column} = $1${unbound}, next_at = now() where member_id = $2`, [value, id])
     service.deps.wake.tasks()
     await eventually('it was tried again', async () => (await found())[0]?.error === 'Internal error.')

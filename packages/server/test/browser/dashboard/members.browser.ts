@@ -196,6 +196,11 @@ test('a member who was invited by mail signs in with a code, and with the accoun
     await page.getByRole('button', { name: 'Invite', exact: true }).click()
     await page.getByRole('button', { name: 'Done' }).click()
     await page.getByText('invitation mailed').waitFor()
+    await page.getByRole('button', { name: `New link for ${email}` }).click()
+    await owner.look('members-new-link')
+    await page.getByRole('button', { name: 'Send an email to them' }).click()
+    await page.getByText('Email on its way').waitFor()
+    await page.getByRole('button', { name: 'Done' }).click()
     await owner.look('members-sign-in')
 
     const mailed = () =>

@@ -222,6 +222,14 @@ describe('a code', () => {
     const limited = await start(email)
     expectError(limited, 429, 'rate_limited')
     expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(3_000)
+    for (let count = 0; count < 4; count += 1) {
+      const started = await start('guessed@example.com')
+      const asked = { challengeId: started.body.data.challengeId, code: '000000', cookie: cookieOf(started) }
+      for (let guess = 0; guess < 5; guess += 1) expectError(await enter(asked), 400, 'invalid_code')
+    }
+    const locked = await start('guessed@example.com')
+    expectError(locked, 429, 'email_locked')
+    expect(Number(locked.headers.get('retry-after'))).toBeGreaterThan(80_000)
     const stranger = await mailing.service.newTenant()
     expectError(await start(email, stranger.tenantId), 404, 'member_email_code_disabled')
     expectError(await start(email, 'ten_none'), 404, 'member_email_code_disabled')
