@@ -47,7 +47,7 @@ export async function opens(service: Service, url: string): Promise<Answer & { c
 }
 
 /** The next email to a member, and the link in it. */
-export async function mailedLink({ smtp }: MailingService, email: string) {
+export async function mailedLink({ smtp }: Pick<MailingService, 'smtp'>, email: string) {
   const mail = await smtp.next(email)
   const url = /\S+#link=\S+/.exec(mail.parts['text/plain'] as string)?.[0] as string
   return { mail, url }

@@ -29,7 +29,6 @@ import { handOver } from '../../../src/identity/sign-in/service.ts'
 import { beginDkg } from '../../../src/keys/key-generations/key-generations.fixture.ts'
 import type { SplitWallet } from '../../../src/keys/key-shares/key-shares.fixture.ts'
 import { start as beginResharing } from '../../../src/keys/recovery/recovery.fixture.ts'
-import { invited } from '../../../src/operations/members/members.fixture.ts'
 import { acceptRestore } from '../../../src/operations/restore/service.ts'
 import { publicUrl } from '../../../src/platform/config.ts'
 import type { Id } from '../../../src/platform/ids.ts'
@@ -38,11 +37,12 @@ import { onboardWallets } from '../../../src/wallets/onboarding/onboarding.ts'
 import { newRemoteLedger } from '../../../src/wallets/onboarding/remote-ledger.fixture.ts'
 import { newWallet, newWalletKey } from '../../../src/wallets/wallets/wallets.fixture.ts'
 import { newAuthenticator, register } from '../../harness/authenticator.ts'
-import { newLink, openPage, postSession } from '../../harness/dashboard-page.ts'
+import { newLink, postSession } from '../../harness/dashboard-page.ts'
 import { expectError } from '../../harness/envelope.ts'
 import { eventually, type Service, type Tenant } from '../../harness/harness.ts'
 import { startReceiver } from '../../harness/receiver.ts'
 import { startSmtpServer } from '../../harness/smtp-server.ts'
+import { addMembers } from './members.ts'
 
 /** What the attacker has of features, each before and after the copy that they keep. */
 export interface Features {
@@ -113,19 +113,6 @@ async function awaitRecovery(service: Service, shop: Tenant, smtp: Mail['smtp'])
   const headers = { authorization: `Bearer ${accessToken}` }
   expectStatus(await register(caller, {}, { authenticator: newAuthenticator(), headers }), 200)
   await prove('/auth/email/recovery', { purpose: 'recovery' })
-}
-
-/** A member with a passkey, who begins to sign in with it. */
-async function addMember(service: Service, tenant: Tenant): Promise<void> {
-  const headers = { origin: publicUrl(service.deps.config) }
-  const { link } = await invited(service, tenant, 'viewer')
-  const page = await openPage(service, { link: link.url.split('#link=')[1] as string }, headers)
-  const begin = async () =>
-    expectStatus(await page.call('POST', '/session/passkeys/options', { body: {}, headers }), 200)
-  const { challengeId, publicKey } = await begin()
-  const body = { challengeId, credential: newAuthenticator().create(publicKey, headers.origin), deviceName: 'Laptop' }
-  expectStatus(await page.call('POST', '/session/passkeys', { body, headers }), 200)
-  await begin()
 }
 
 /** Rows that no path depends on, and that anybody could still change. */
@@ -234,7 +221,7 @@ export async function setFeatures(
   )
   expectStatus(opened, 200)
   await awaitRecovery(service, shop, smtp)
-  await addMember(service, shop)
+  await addMembers(service, shop, smtp)
   const entry = { recipient: victim.party, label: 'Ada' }
   expectStatus(await eve.person.post(`/wallets/${eve.walletId}/recipients`, entry), 201)
   await idTokenOf(eve.person)

@@ -151,7 +151,7 @@ export async function memberOfAccount(
 export async function connectAccount(
   tx: Db,
   deps: Deps,
-  { provider, begunAt }: CameBack,
+  { provider, begunAt }: Pick<CameBack, 'provider' | 'begunAt'>,
   memberId: Id<'mem'>,
   { subject, email }: { subject: string; email: string | null },
 ): Promise<'session_invalid' | 'email_mismatch' | 'account_taken' | undefined> {
