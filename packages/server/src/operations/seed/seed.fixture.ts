@@ -77,7 +77,7 @@ export function beside(service: Service, tenant?: Tenant): Record<string, string
   }
 }
 
-/** Runs `halfkey seed …` to its end, as people do: in a process by itself. */
+/** Runs `halfkey seed …` to its end, as people do: in a separate process. */
 export const seedApart = (env: Record<string, string>, ...args: string[]): Promise<Ended> =>
   start(['seed', ...args], env).ended
 
