@@ -52,7 +52,7 @@ async function revoke(deps: Deps, call: TokenCall): Promise<Refused | Record<str
 }
 
 /** An endpoint that clients post forms to, without a key. */
-const endpoint =
+const formEndpoint =
   (act: (deps: Deps, call: TokenCall) => Promise<Granted | Refused | Record<string, never>>) =>
   async (deps: Deps, request: PlainRequest): Promise<PlainAnswer> => {
     const limits = await limitPage(deps, OAUTH_CALLS, request.address)
@@ -69,7 +69,7 @@ const endpoint =
   }
 
 /** The token endpoint of an app (RFC 6749, section 3.2). */
-export const tokenEndpoint = endpoint(exchange)
+export const tokenEndpoint = formEndpoint(exchange)
 
 /** The revocation endpoint of an app (RFC 7009). */
-export const revocationEndpoint = endpoint(revoke)
+export const revocationEndpoint = formEndpoint(revoke)

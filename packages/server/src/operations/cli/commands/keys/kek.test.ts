@@ -14,12 +14,15 @@ import { beginDkg, round2Body } from '../../../../keys/key-generations/key-gener
 import { newSharedWallet } from '../../../../keys/key-shares/key-shares.fixture.ts'
 import { start } from '../../../../keys/recovery/recovery.fixture.ts'
 import { sql } from '../../../../platform/db/db.ts'
-import type { Id } from '../../../../platform/ids.ts'
+import { type Id, newId } from '../../../../platform/ids.ts'
 import { keyIdOf, open, rewrap, seal } from '../../../../platform/security/crypto.ts'
 import { type KeyProvider, openKeyFile } from '../../../../platform/security/key-provider.ts'
 import { newKeyLine } from '../../../../platform/security/key-services/key-lines.ts'
 import { freshProofSigner, proofSigner } from '../../../../platform/security/proof-keys.ts'
 import { rewrapAll, sealedTables } from '../../../../platform/security/sealed-values.ts'
+import { openSecret, secretContext } from '../../../../tenancy/apps/providers/service.ts'
+import { type MemberProvider, providerOf } from '../../../members/sign-in/settings.ts'
+import { setMethod } from '../../../members/sign-in/store.ts'
 import { runCli } from '../../cli.ts'
 import { createProgress } from '../../progress.ts'
 import { rotateKek } from './kek-rotation.ts'
@@ -79,6 +82,15 @@ async function sealedValues(service: Service): Promise<Held[]> {
   return (await Promise.all(found)).flat()
 }
 
+/** Names the login of a tenant's organisation. Not by a call: the page that may make it is elsewhere than this process. */
+async function setLogin({ deps }: Service, tenant_id: Id<'ten'>): Promise<void> {
+  const id = newId('prv')
+  const client_secret_sealed = await seal(deps.keys, 'of the tenant', secretContext(tenant_id, id))
+  const login = { provider_id: id, name: 'Acme', issuer: receiver.url, client_id: 'acme', client_secret_sealed }
+  const row = { tenant_id, method: 'oidc' as const, enabled: true, ...login, updated_at: deps.now() }
+  await deps.db.tx((tx) => setMethod(tx, row))
+}
+
 /** Seals by a call one value at least of each kind. Answers how to see, on another process, that all of them open. */
 async function sealEverything(service: Service) {
   const shop = await newShop(service)
@@ -104,8 +116,10 @@ async function sealEverything(service: Service) {
   expectStatus(await tenant.patch(`/apps/${tenant.appId}`, { allowedRedirectUrls: [redirectUrl] }), 200)
   const github = { preset: 'github', issuer: receiver.url, clientId: 'shop', clientSecret: 'of the client' }
   const provider = expectStatus(await tenant.post(`/apps/${tenant.appId}/providers`, github), 201)
-  const holder = await newHolder(tenant)
+  // What proves the tenant to the login of its organisation.
   const tenantId = tenant.tenantId as Id<'ten'>
+  await setLogin(service, tenantId)
+  const holder = await newHolder(tenant)
   const { publicKey: proofKey } = await proofSigner(service.deps.db, service.deps, tenantId)
   const idTokenKeys = await kidsOf(service, tenant.appId)
   expect(idTokenKeys).toHaveLength(1)
@@ -152,6 +166,8 @@ async function sealEverything(service: Service) {
     const { pathname, search } = new URL(authorizationUrl as string)
     const begun = await fetch(`${other.url}${pathname}${search}`, { redirect: 'manual' })
     expect(begun.headers.get('location')).toMatch(/\/login\/oauth\/authorize\?/)
+    const login = (await providerOf(other.deps.db, tenantId)) as MemberProvider
+    expect(await openSecret(other.deps, login)).toBe('of the tenant')
     const person = { id: '77', first_name: 'Ada', auth_date: shop.date() }
     const signedIn = await post('/auth/messenger/verify', widget(shop.token, person))
     expect(signedIn.accessToken).toEqual(expect.any(String))
