@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     include: [
       'packages/server/test/guards/architecture.test.ts',
+      'packages/server/test/guards/email-languages.test.ts',
       'packages/server/test/guards/plain-words.test.ts',
       'packages/server/test/guards/records.test.ts',
       'packages/server/test/guards/roles.test.ts',

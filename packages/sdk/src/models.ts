@@ -23,6 +23,8 @@ export type CustomDomain = Schemas['CustomDomain']
 export type DomainPlan = Schemas['DomainPlan']
 /** An app of the tenant. */
 export type App = Schemas['App']
+export type EmailPreview = Schemas['EmailPreview']
+export type EmailTemplate = Schemas['EmailTemplate']
 export type Logo = Schemas['Logo']
 /** An issuer whose tokens an app takes as a sign-in. */
 export type Issuer = Schemas['Issuer']

@@ -1,5 +1,5 @@
 import type { Calls, RequestOptions } from '../http.ts'
-import type { App, Issuer, Logo, Provider, RevokedSessions } from '../models.ts'
+import type { App, EmailPreview, EmailTemplate, Issuer, Logo, Provider, RevokedSessions } from '../models.ts'
 import type { Body, Query } from '../operations.ts'
 import type { List } from '../paging.ts'
 
@@ -61,6 +61,49 @@ function providersOf({ one, list }: Calls) {
   }
 }
 
+function emailTemplatesOf({ one, list }: Calls) {
+  return {
+    /** Lists how each kind of email is written in each language: by the app, or by default. Scope `apps:read`. @throws not_found */
+    list: (
+      appId: string,
+      query?: Query<'/apps/{id}/email-templates', 'get'>,
+      options?: RequestOptions,
+    ): List<EmailTemplate> => list('/apps/{id}/email-templates', { path: { id: appId } }, query, options),
+
+    /** Writes an email from a draft and sample values. Nothing is stored or sent. Scope `apps:read`. @throws not_found */
+    preview: (
+      appId: string,
+      body: Body<'/apps/{id}/email-templates/preview', 'post'>,
+      options?: RequestOptions,
+    ): Promise<EmailPreview> =>
+      one('post', '/apps/{id}/email-templates/preview', { path: { id: appId }, body }, options),
+
+    /** Sets how an email is written. Scope `apps:write`. @throws not_found */
+    set: (
+      appId: string,
+      kind: EmailTemplate['kind'],
+      language: EmailTemplate['language'],
+      body: Body<'/apps/{id}/email-templates/{kind}/{language}', 'put'>,
+      options?: RequestOptions,
+    ): Promise<EmailTemplate> =>
+      one(
+        'put',
+        '/apps/{id}/email-templates/{kind}/{language}',
+        { path: { id: appId, kind, language }, body },
+        options,
+      ),
+
+    /** Goes back to the default, and returns it. Scope `apps:write`. @throws not_found */
+    reset: (
+      appId: string,
+      kind: EmailTemplate['kind'],
+      language: EmailTemplate['language'],
+      options?: RequestOptions,
+    ): Promise<EmailTemplate> =>
+      one('delete', '/apps/{id}/email-templates/{kind}/{language}', { path: { id: appId, kind, language } }, options),
+  }
+}
+
 /** Calls of apps. Every method may also throw what any call does: see `HalfkeyError`. */
 export function appsOf(calls: Calls) {
   const { one, list } = calls
@@ -70,6 +113,9 @@ export function appsOf(calls: Calls) {
 
     /** Providers with whose accounts users sign in: Google, Apple, Microsoft, GitHub, and others with OpenID Connect. */
     providers: providersOf(calls),
+
+    /** How the emails of an app are written. */
+    emailTemplates: emailTemplatesOf(calls),
 
     /** Lists apps, newest first. Scope `apps:read`; a key that is bound to an app sees that app only. */
     list: (query?: Query<'/apps', 'get'>, options?: RequestOptions): List<App> => list('/apps', {}, query, options),

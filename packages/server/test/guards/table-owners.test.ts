@@ -35,7 +35,7 @@ const TABLES: Record<string, readonly string[]> = {
   ],
   'identity/email-sign-in': ['email_challenges'],
   'identity/email-recovery': ['email_recoveries'],
-  'identity/emails': ['emails'],
+  'identity/emails': ['email_templates', 'emails'],
   'identity/guests': ['guests'],
   'identity/foreign-tokens': ['used_tokens'],
   'identity/id-tokens': ['id_token_keys'],

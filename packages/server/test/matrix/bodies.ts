@@ -44,6 +44,13 @@ export const BODIES: Record<string, object> = {
   'PATCH /apps/:id/issuers/:issuerId': { jit: 'match' },
   'POST /apps/:id/providers': { ...PROVIDER, issuer: 'https://other.example.com/' },
   'PATCH /apps/:id/providers/:providerId': { jit: 'match' },
+  'PUT /apps/:id/email-templates/:kind/:language': { subject: 'Your code', text: '{{code}}' },
+  'POST /apps/:id/email-templates/preview': {
+    kind: 'sign_in',
+    language: 'en',
+    subject: 'Your code',
+    text: '{{code}}',
+  },
   'POST /auth/wallet/start': { type: 'ed25519' },
   'POST /auth/wallet/verify': { challengeId: 'chl_none', signature: '00'.repeat(65) },
   'POST /auth/wallet/link': { challengeId: 'chl_none', signature: '00'.repeat(65) },

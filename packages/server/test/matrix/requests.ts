@@ -122,7 +122,8 @@ export const RECORDS: Record<string, (tenant: Tenant, service: Service) => Promi
   async apps(tenant) {
     const id = await idOf(tenant, '/apps', { name: 'Shop' })
     const issuerId = await idOf(tenant, `/apps/${id}/issuers`, ISSUER)
-    return { id, issuerId, providerId: await idOf(tenant, `/apps/${id}/providers`, PROVIDER) }
+    const providerId = await idOf(tenant, `/apps/${id}/providers`, PROVIDER)
+    return { id, issuerId, providerId, kind: 'sign_in', language: 'en' }
   },
   'auth/sessions': async (tenant, service) => ({ id: (await signIn(service, tenant)).sessionId }),
   async 'auth/passkeys'(tenant, service) {

@@ -17,6 +17,8 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     GET /apps/:id/logo
     GET /apps/:id/issuers
     GET /apps/:id/issuers/:issuerId
+    GET /apps/:id/email-templates
+    POST /apps/:id/email-templates/preview
     GET /apps/:id/providers
     GET /apps/:id/providers/:providerId
     GET /mpc/config
@@ -74,6 +76,8 @@ const DECISIONS: Record<Role | 'nobody', string[]> = {
     POST /apps/:id/issuers
     PATCH /apps/:id/issuers/:issuerId
     DELETE /apps/:id/issuers/:issuerId
+    PUT /apps/:id/email-templates/:kind/:language
+    DELETE /apps/:id/email-templates/:kind/:language
     POST /apps/:id/providers
     PATCH /apps/:id/providers/:providerId
     DELETE /apps/:id/providers/:providerId

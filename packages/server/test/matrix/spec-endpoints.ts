@@ -166,6 +166,10 @@ export const EXTENSIONS = table(`
   GET    /apps/:id/issuers/:issuerId                apps:read         200
   PATCH  /apps/:id/issuers/:issuerId                apps:write        200
   DELETE /apps/:id/issuers/:issuerId                apps:write        200
+  GET    /apps/:id/email-templates                  apps:read         200
+  POST   /apps/:id/email-templates/preview          apps:read         200
+  PUT    /apps/:id/email-templates/:kind/:language  apps:write        200
+  DELETE /apps/:id/email-templates/:kind/:language  apps:write        200
   GET    /apps/:id/providers                        apps:read         200
   POST   /apps/:id/providers                        apps:write        201
   GET    /apps/:id/providers/:providerId            apps:read         200

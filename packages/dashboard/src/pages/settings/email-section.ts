@@ -7,6 +7,18 @@ export type EmailSettings = Pick<App['email'], 'enabled' | 'signUp' | 'sender' |
   webhookSecret: string
 }
 
+/** The languages of emails. */
+const EMAIL_LANGUAGES = [
+  { value: 'en', label: 'English' },
+  { value: 'de', label: 'German' },
+  { value: 'fr', label: 'French' },
+  { value: 'es', label: 'Spanish' },
+  { value: 'pt', label: 'Portuguese' },
+  { value: 'ja', label: 'Japanese' },
+  { value: 'zh', label: 'Chinese' },
+  { value: 'ar', label: 'Arabic' },
+] as const
+
 type Changes = NonNullable<NonNullable<Body<'/apps/{id}', 'patch'>>['email']>
 
 /** An app's settings, as the form begins. */
@@ -69,10 +81,7 @@ export const emailSection = (app: App): { title: string; description: string; fi
       name: 'email.language',
       label: 'Language of emails',
       kind: 'select',
-      options: [
-        { value: 'en', label: 'English' },
-        { value: 'de', label: 'German' },
-      ],
+      options: EMAIL_LANGUAGES,
     },
     {
       name: 'email.sender',

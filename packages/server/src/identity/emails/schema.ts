@@ -10,7 +10,8 @@ export type CodePurpose = (typeof CODE_PURPOSES)[number]
 const NOTICE_PURPOSES = ['recovery_requested', 'recovery_reminder', 'recovery_completed'] as const
 export type NoticePurpose = (typeof NOTICE_PURPOSES)[number]
 
-const EMAIL_PURPOSES = [...CODE_PURPOSES, ...NOTICE_PURPOSES] as const
+/** The kinds of emails. */
+export const EMAIL_KINDS = [...CODE_PURPOSES, ...NOTICE_PURPOSES] as const
 export type EmailPurpose = CodePurpose | NoticePurpose
 
 /** Emails to members of a tenant, who sign in to the dashboard: they belong to no app, and no list shows them. */
@@ -18,6 +19,11 @@ export type MemberPurpose = 'member_invitation' | 'member_link' | 'member_code'
 
 const NOTICES: ReadonlySet<string> = new Set(NOTICE_PURPOSES)
 export const isNotice = (purpose: EmailPurpose | MemberPurpose): purpose is NoticePurpose => NOTICES.has(purpose)
+
+/** A kind of email in the path or body of a call. */
+export const EmailKind = z
+  .enum(EMAIL_KINDS)
+  .meta({ description: 'What the email is for: the `purpose` in the list of emails.' })
 
 export const EmailLanguage = z.enum(EMAIL_LANGUAGES)
 export type EmailLanguage = z.infer<typeof EmailLanguage>
@@ -34,7 +40,7 @@ export const SentEmail = z
     appId: z.string(),
     userId: z.string().nullable().meta({ description: 'Null if no user had the address yet.' }),
     address: z.string().meta({ example: 'ada@example.com' }),
-    purpose: z.enum(EMAIL_PURPOSES).meta({
+    purpose: z.enum(EMAIL_KINDS).meta({
       description:
         'What its code is for. Of a change of address, `change` went to the new one and `change_current` to the old. `recovery_…` are notices without a code: a recovery of the account was requested, is almost over, or was completed.',
     }),

@@ -1,12 +1,15 @@
 import type { Deps } from '../../platform/deps.ts'
+import type { Id } from '../../platform/ids.ts'
 import { open } from '../../platform/security/crypto.ts'
-import { signInSettings } from '../../tenancy/apps/service.ts'
+import { logoUrl } from '../../tenancy/apps/logo/service.ts'
+import { type SignInSettings, signInSettings } from '../../tenancy/apps/service.ts'
 import { isNotice } from './schema.ts'
 import type { ReadyEmail, Sender, SendOutcome } from './senders/sender.ts'
 import { createSmtpSender } from './senders/smtp.ts'
 import { createWebhookSender } from './senders/webhook.ts'
 import * as store from './store.ts'
-import { type EmailContent, type RenderedEmail, renderEmail } from './template.ts'
+import { type EmailBrand, type EmailContent, type RenderedEmail, renderEmail } from './template.ts'
+import { templateFor } from './templates/effective.ts'
 
 const EMAILS_AT_ONCE = 10
 /** Before each further attempt. The last ones come while the code is still valid. */
@@ -37,13 +40,24 @@ async function openContent<T>(deps: Deps, row: store.EmailRow): Promise<T> {
   return JSON.parse((await open(deps.keys, sealed, context)).toString()) as T
 }
 
+/** How the emails of an app look. */
+export async function brandOf(
+  deps: Deps,
+  tenantId: Id<'ten'>,
+  appId: Id<'app'>,
+  { accentColor, logo }: Pick<SignInSettings['branding'], 'accentColor' | 'logo'>,
+): Promise<EmailBrand> {
+  return { accentColor, logo: logo === null ? null : await logoUrl(deps, tenantId, appId) }
+}
+
 /** Opens and writes out an email of an app. */
 async function readyAppEmail(deps: Deps, row: store.AppEmailRow): Promise<ReadyEmail<store.AppEmailRow>> {
   const sealed = await openContent<SealedContent>(deps, row)
-  const { name } = await signInSettings(deps, row.tenant_id, row.app_id)
-  const { purpose, language } = row
+  const { tenant_id, app_id, purpose, language } = row
+  const { name, branding } = await signInSettings(deps, tenant_id, app_id)
   const content: EmailContent = { purpose, language, appName: name, ...sealed }
-  return { row, content, rendered: renderEmail(content) }
+  const template = await templateFor(deps, { tenant_id, app_id, kind: purpose, language })
+  return { row, content, rendered: renderEmail(content, template, await brandOf(deps, tenant_id, app_id, branding)) }
 }
 
 /** Opens and writes out an email. @throws Error for one to a member whose address is not the one that it was written to */

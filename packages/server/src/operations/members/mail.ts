@@ -1,7 +1,7 @@
 import { readAddress } from '../../identity/email-sign-in/address.ts'
 import { operatorSends } from '../../identity/emails/send.ts'
 import { CODE_MINUTES, queueMemberEmail, type SealedEmail, sealMemberEmail } from '../../identity/emails/service.ts'
-import { big, linked, oneLine, renderParts, said, small } from '../../identity/emails/template.ts'
+import { oneLine } from '../../identity/emails/template.ts'
 import { parseEmail } from '../../identity/users/email.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
@@ -10,6 +10,7 @@ import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { INVITATION_DAYS, LINK_MINUTES, newLinkToken, urlOfLink } from '../dashboard/link.ts'
 import { fail } from './errors.ts'
+import { big, linked, renderParts, said, small } from './mail-parts.ts'
 import type { Delivery } from './schema.ts'
 import { type MemberRow, tenantName } from './store.ts'
 
@@ -74,7 +75,7 @@ export async function prepareLinkMail(
   const tenant = oneLine(await tenantName(deps.db, tenantId))
   const token = newLinkToken()
   const link = urlOfLink(deps, token)
-  const rendered = renderParts('en', words.subject(tenant), [
+  const rendered = renderParts(words.subject(tenant), [
     linked(words.intro(tenant), words.button, link),
     said(words.until),
     small(words.unasked),
@@ -97,7 +98,7 @@ export async function queueLinkMail(
 /** Writes and seals the email with a code that signs a member in. */
 export async function sealCode(deps: Deps, tenantId: Id<'ten'>, to: string, code: string): Promise<SealedEmail> {
   const tenant = oneLine(await tenantName(deps.db, tenantId))
-  const rendered = renderParts('en', `Your code for the dashboard of ${tenant}`, [
+  const rendered = renderParts(`Your code for the dashboard of ${tenant}`, [
     said(`Enter this code to sign in to the Halfkey dashboard of ${tenant}:`),
     big(code),
     said(`The code is valid for ${CODE_MINUTES} minutes, in the browser that asked for it. Never give it to anybody.`),

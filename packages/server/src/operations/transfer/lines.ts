@@ -45,6 +45,7 @@ const ADDED: ReadonlySet<string> = new Set([
   'app_providers',
   'approval_assertions',
   'approvals',
+  'email_templates',
   'event_types',
   'ledger_chain',
   'ledger_heads',

@@ -37,6 +37,7 @@ export const TABLES: Readonly<Record<string, 'copied' | LeftOut>> = {
   app_logos: 'copied',
   app_issuers: 'copied',
   app_providers: 'copied',
+  email_templates: 'copied',
   users: 'copied',
   wallets: 'copied',
   wallet_spending: 'copied',

@@ -146,6 +146,7 @@ const GIVEN: Record<string, string> = {
   'approvals.delegated_session_id': '(select min(id) from delegated_sessions where tenant_id = $1)',
   'app_logos.app_id': '(select min(id) from apps where tenant_id = $1)',
   'counter_increments.metric': "'api_requests'",
+  'email_templates.app_id': '(select min(id) from apps where tenant_id = $1)',
   'event_types.app_id': '(select min(id) from apps where tenant_id = $1)',
   'member_identities.member_id': '(select min(id) from members where tenant_id = $1)',
   'member_sign_in.client_secret_sealed': 'null',

@@ -9,6 +9,8 @@ const AUDIT_ONLY_ACTIONS = [
   'provider.created',
   'provider.updated',
   'provider.deleted',
+  'email_template.updated',
+  'email_template.deleted',
   'webhook.created',
   'webhook.updated',
   'webhook.deleted',

@@ -15,7 +15,7 @@ const URL_CHARS_MAX = 2048
 const expected = (text: string) => ({ 'x-expected': text })
 
 /** The languages of emails. */
-export const EMAIL_LANGUAGES = ['en', 'de'] as const
+export const EMAIL_LANGUAGES = ['en', 'de', 'fr', 'es', 'pt', 'ja', 'zh', 'ar'] as const
 
 const TestCode = z.strictObject({
   email: z.string().min(3).max(320).meta({ example: 'review@example.com' }),

@@ -63,6 +63,8 @@ export function createSmtpSender(
           // RFC 3834: no automatic replies.
           headers: { 'auto-submitted': 'auto-generated' },
           ...rendered,
+          // Mail programs show a logo that comes with the email, and no `data:` URL.
+          attachDataUrls: true,
         })
         return { ok: true }
       } catch (error) {

@@ -100,6 +100,8 @@ export const STEP_UP: ReadonlySet<string> = new Set([
   'POST /apps/:id/providers',
   'PATCH /apps/:id/providers/:providerId',
   'DELETE /apps/:id/providers/:providerId',
+  'PUT /apps/:id/email-templates/:kind/:language',
+  'DELETE /apps/:id/email-templates/:kind/:language',
   'PATCH /users/:id',
   'DELETE /users/:id',
   'POST /users/bulk',
