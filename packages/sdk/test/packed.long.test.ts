@@ -9,7 +9,7 @@ import { filesOf, installPacked, type Project, pack } from './packed.ts'
 
 const KB = 1_000
 /** What the package may weigh: docs/sdk.md promises it. A client has 0.7 kB that verify the service's key against its pin. */
-const TARBALL_BYTES_MAX = 195 * KB
+const TARBALL_BYTES_MAX = 197 * KB
 const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   ['the client', "export { createClient } from '@halfkey/sdk'", 7.3 * KB],
   ['verifyWebhook', "export { verifyWebhook } from '@halfkey/sdk'", 1.8 * KB],
@@ -18,12 +18,12 @@ const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
   [
     'the client of pages, with passkeys',
     "export { createBrowserClient, createPasskey, signIn } from '@halfkey/sdk/browser'",
-    10.5 * KB,
+    10.6 * KB,
   ],
   [
     'all of a page, with the hooks',
     "export * from '@halfkey/sdk/browser'; export * from '@halfkey/sdk/react'",
-    12.9 * KB,
+    13 * KB,
   ],
 ]
 const PACKING_MS = 120_000
