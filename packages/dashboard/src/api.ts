@@ -223,7 +223,8 @@ const tenantOfPage = () => new URLSearchParams(location.search).get('tenant')
 export interface Ways {
   emailCode: boolean
   /** The login of the organisation. */
-  oidc: { name: string } | null
+  /** `host`: of the login, which its owner cannot choose as freely as its name. */
+  oidc: { name: string; host: string } | null
 }
 
 /** What the sign-in page offers beside passkeys, links and keys. @throws SessionError */

@@ -18,7 +18,7 @@ export interface ApiErrors {
   approval_canceled: 410
   /** This approval was decided before. */
   approval_decided: 409
-  /** The wallet's owner or another approver refused this. */
+  /** The wallet's owner or an approver refused this. */
   approval_denied: 403
   /** It was not approved in time. Execute again with another commandId. */
   approval_expired: 410

@@ -72,11 +72,11 @@ export interface EventData {
   'approval.approved': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; approverId: string; passkeyId: string; approvedBy: string[] }
   /** A transaction was approved by all who were asked, and was executed. */
   'approval.granted': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; passkeyId: string | null; approvedBy: string[] }
-  /** A wallet's owner or another approver refused a transaction. */
+  /** A wallet's owner or an approver refused a transaction. */
   'approval.denied': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string; reason: string; deniedBy: string }
   /** A transaction was not approved in time. */
   'approval.expired': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string }
-  /** A delegated session ended before it was decided what it had asked for. */
+  /** A delegated session ended before its request was decided. */
   'approval.canceled': { approvalId: string; transactionId: string; commandId: string; delegatedSessionId: string; userId: string; walletId: string; rule: string; costs: Record<string, unknown>[]; recipients: string[]; approvers: Record<string, unknown>[]; expiresAt: string }
   /** A wallet's owner added a party to the address book. */
   'recipient.added': { recipientId: string; walletId: string; userId: string; recipient: string; countsFrom: string }

@@ -9,9 +9,9 @@ import { filesOf, installPacked, type Project, pack } from './packed.ts'
 
 const KB = 1_000
 /** What the package may weigh: docs/sdk.md promises it. A client has 0.7 kB that verify the service's key against its pin. */
-const TARBALL_BYTES_MAX = 197 * KB
+const TARBALL_BYTES_MAX = 200 * KB
 const SIZES: [what: string, code: string, gzipBytesMax: number][] = [
-  ['the client', "export { createClient } from '@halfkey/sdk'", 7.3 * KB],
+  ['the client', "export { createClient } from '@halfkey/sdk'", 7.4 * KB],
   ['verifyWebhook', "export { verifyWebhook } from '@halfkey/sdk'", 1.8 * KB],
   ['the fetch handler', "export { webhookHandler } from '@halfkey/sdk/fetch'", 2.6 * KB],
   ['both sides of x402', "export { createPayer, paywall } from '@halfkey/sdk/x402'", 5.4 * KB],

@@ -10,6 +10,7 @@ import {
   signOut,
   takeUpApp,
 } from '../api.ts'
+import { Button } from '../components/controls/button.tsx'
 import { ErrorState, Loading } from '../components/layout/states.tsx'
 import { messageOf } from '../error-words.ts'
 import { takeLoginOutcome } from '../login-outcome.ts'
@@ -21,14 +22,16 @@ import { SignIn } from './sign-in.tsx'
 type State =
   | { is: 'looking' }
   | { is: 'out'; notice?: string }
+  | { is: 'asked'; link: string }
   | { is: 'in'; session: DashboardSession }
   | { is: 'failed'; error: unknown }
 
 /** The token of a one-time link. It is removed from the URL at once, so that it does not stay in the history. */
-function takeLink(): string | null {
-  const link = /^#link=([\w-]+)$/.exec(location.hash)?.[1] ?? null
-  if (link !== null) history.replaceState(null, '', location.pathname + location.search)
-  return link
+function takeLink(): { token: string; isMailed: boolean } | null {
+  const [, mailed, token] = /^#(mailed-)?link=([\w-]+)$/.exec(location.hash) ?? []
+  if (token === undefined) return null
+  history.replaceState(null, '', location.pathname + location.search)
+  return { token, isMailed: mailed !== undefined }
 }
 
 function tenantInUrl(): string | null {
@@ -52,7 +55,9 @@ async function arrive(): Promise<State> {
   const link = takeLink()
   setTenant(tenantInUrl())
   try {
-    if (link !== null) return shown(await signIn({ link }))
+    // Programs that check emails open links, too.
+    if (link?.isMailed) return { is: 'asked', link: link.token }
+    if (link !== null) return shown(await signIn({ link: link.token }))
   } catch (error) {
     return { is: 'out', notice: messageOf(error) }
   }
@@ -94,6 +99,29 @@ async function goOver(session: DashboardSession, tenantId: string): Promise<Stat
     forgetTenantInUrl()
     return shown(session)
   }
+}
+
+/** Asks before the link of an email is used up. */
+function ByMailedLink({ link, onDone }: { link: string; onDone: (state: State) => void }) {
+  const [busy, setBusy] = useState(false)
+  const enter = async () => {
+    setBusy(true)
+    await signIn({ link }).then(
+      (session) => onDone(shown(session)),
+      (error: unknown) => onDone({ is: 'out', notice: messageOf(error) }),
+    )
+  }
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-md flex-col justify-center gap-6 px-4 py-10">
+      <h1 className="text-xl font-semibold">Sign in to Halfkey</h1>
+      <p className="text-sm text-soft">
+        You opened a link from an email. It signs you in once. If you did not expect it, close this page.
+      </p>
+      <Button tone="primary" busy={busy} onClick={() => void enter()}>
+        Sign in
+      </Button>
+    </main>
+  )
 }
 
 // Once per document: a one-time link is valid once, however often a component renders.
@@ -141,6 +169,7 @@ export function SessionGate() {
   }, [state])
   if (state.is === 'looking') return <Loading />
   if (state.is === 'failed') return <ErrorState error={state.error} onRetry={() => location.reload()} />
+  if (state.is === 'asked') return <ByMailedLink link={state.link} onDone={setState} />
   if (holder === null)
     return (
       <SignIn

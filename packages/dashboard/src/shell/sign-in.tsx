@@ -49,7 +49,7 @@ function WithPasskey({ onSignedIn }: { onSignedIn: (session: DashboardSession) =
       {ways.oidc === null ? null : (
         <Button onClick={() => void leave()}>
           <span>
-            Sign in with <bdi>{ways.oidc.name}</bdi>
+            Sign in with <bdi>{ways.oidc.name}</bdi> ({ways.oidc.host})
           </span>
         </Button>
       )}

@@ -38,10 +38,10 @@ const REFUSALS = {
   passkey_cannot_approve: t`This passkey cannot approve yet. Use one that you have had for more than a day.`,
   approval_decided: t`This was decided on another page. Reload this page to see how.`,
   approval_expired: t`It is too late: the time to decide is over. Nothing was paid.`,
-  approval_outdated: t`It would do something else by now than what you see here. Nothing was paid.`,
+  approval_outdated: t`The transaction would now do something different from what is shown here. Nothing was paid.`,
   contract_archived: t`Something that it needs is already used up. Nothing was paid.`,
-  budget_exceeded: t`It is more than a budget of your wallet allows by now. Nothing was paid.`,
-  spend_limit_exceeded: t`It is more than the session may spend by now. Nothing was paid.`,
+  budget_exceeded: t`This exceeds what is left of a budget of your wallet. Nothing was paid.`,
+  spend_limit_exceeded: t`This exceeds what the session may still spend. Nothing was paid.`,
   policy_denied: t`The session may not do this now. Nothing was paid. You can try again later.`,
   wallet_frozen: t`Your wallet is frozen. Nothing was paid.`,
   approval_canceled: t`The session that asked has ended. Nothing was paid.`,
@@ -302,7 +302,7 @@ function showRefusal(page, approval) {
   const reason = field({
     label: t`Reason`,
     optional: true,
-    hint: t`Whoever asked reads it.`,
+    hint: t`The requester can read this.`,
     attributes: { name: 'reason', maxlength: 500, autocomplete: 'off' },
   })
   const submit = button({ label: t`Refuse`, kind: 'danger', submit: true })

@@ -12,7 +12,7 @@ import { Refused } from './words.js'
 const HOUR_SECONDS = 3_600
 const HOURS_MAX = 720
 
-const WINDOWS = { lifetime: t`in total`, rolling_24h: t`within 24 hours`, day_utc: t`per day (UTC)` }
+const WINDOWS = { lifetime: t`in total`, rolling_24h: t`in 24 hours`, day_utc: t`per day (UTC)` }
 
 const AMOUNT = /^(0|[1-9]\d{0,27})(\.\d{1,10})?$/
 const PARTY = /^\S{1,255}::1220[0-9a-f]{64}$/
@@ -111,7 +111,10 @@ function partiesOf({ input }) {
   const parties = [...new Set(input.value.split(/[\s,]+/).filter((each) => each !== ''))]
   const wrong = parties.find((each) => !PARTY.test(each))
   if (wrong !== undefined)
-    throw new Refused(t`One of these is not the id of a party: a name, “::1220” and 64 digits.`, 'recipients')
+    throw new Refused(
+      t`One of these is not a party id. A party id is a name, “::1220” and 64 hexadecimal digits.`,
+      'recipients',
+    )
   return parties.length === 0 ? null : parties
 }
 

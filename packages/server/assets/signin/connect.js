@@ -63,7 +63,7 @@ const exact = (text) => make('code', { class: 'exact' }, text)
 function destination({ client, redirect: { kind, name } }) {
   if (kind === 'device') return [t`A program on this device`]
   if (kind === 'app') return inWords`The app ${exact(name)} (nobody has checked whose app it is)`
-  return name === client.host ? [exact(name)] : inWords`${exact(name)} (not the address of who asks)`
+  return name === client.host ? [exact(name)] : inWords`${exact(name)} (this is not the requester’s address)`
 }
 
 /**

@@ -208,7 +208,7 @@ function showCode(page, pending, { filled = '' } = {}) {
 function showNotLinked(page, pending, code, error) {
   const place = notice()
   const own = button({ label: t`Sign in to my account`, kind: 'primary' })
-  const fresh = button({ label: t`Start a new account`, kind: 'secondary' })
+  const fresh = button({ label: t`Create a new account`, kind: 'secondary' })
   const canStartNew = error.details[0]?.canStartNew === true
   const content = make('div', { class: 'stack' }, own, canStartNew && fresh, place.element)
   const run = runner(content, place)
@@ -220,7 +220,7 @@ function showNotLinked(page, pending, code, error) {
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      canStartNew ? `${words} ${t`If it is not, start a new account.`}` : words,
+      canStartNew ? `${words} ${t`If it is not, create a new account.`}` : words,
     ),
     content,
   ])

@@ -189,7 +189,7 @@ function showUnknown(page, wallet, { error, again, end }) {
     make(
       'p',
       { class: 'lead', dir: 'auto' },
-      t`You signed it. Before you pay anew, look at the transactions of your wallet in ${page.config.appName}. To send the same payment again is safe: it is paid once at most.`,
+      t`You signed it. Before you make a new payment, check the transactions of your wallet in ${page.config.appName}. Sending the same payment again is safe: it is paid at most once.`,
     ),
     make('dl', { class: 'facts' }, make('dt', {}, t`Party`), make('dd', {}, exact(wallet.partyId))),
     content,

@@ -1,6 +1,6 @@
 import { ApiError, NetworkError } from './client.js'
 import { PasskeyCancelled, PasskeyFailed } from './passkeys.js'
-import { t } from './texts.js'
+import { locale, t } from './texts.js'
 
 /** The person did not want to prove who they are: what they had begun is off. */
 export class Declined extends Error {}
@@ -65,9 +65,10 @@ const FIELD_WORDS = {
 
 /** @param {number} seconds */
 function waitWords(seconds) {
-  if (seconds < 60) return seconds <= 1 ? t`in a second` : t`in ${seconds} seconds`
-  const minutes = Math.ceil(seconds / 60)
-  return minutes === 1 ? t`in a minute` : t`in ${minutes} minutes`
+  const relative = new Intl.RelativeTimeFormat(locale)
+  return seconds < 60
+    ? relative.format(Math.max(1, seconds), 'second')
+    : relative.format(Math.ceil(seconds / 60), 'minute')
 }
 
 /** @param {number | undefined} left */

@@ -10,7 +10,7 @@ export const DELEGATED_SESSION_ERRORS = {
   spend_limit_exceeded: [403, "This would spend more than the session's policy allows."],
   budget_exceeded: [403, 'This would spend more than a budget of the wallet allows.'],
   budget_of_owner: [403, "Only the wallet's owner can raise or remove a budget that they set."],
-  approval_denied: [403, "The wallet's owner or another approver refused this."],
+  approval_denied: [403, "The wallet's owner or an approver refused this."],
   approver_not_named: [403, 'The policy names other users who have to approve this. You can only refuse it.'],
   authorization_missing: [403, 'The ledger does not authorize this wallet to do that.'],
   user_session_required: [

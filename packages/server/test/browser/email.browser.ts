@@ -100,7 +100,7 @@ test('an account that only named the address is not opened, and a new one can be
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('heading', { name: 'Is this your account?' }).waitFor()
   await ada.look('email-not-linked')
-  await page.getByRole('button', { name: 'Start a new account' }).click()
+  await page.getByRole('button', { name: 'Create a new account' }).click()
   await page.getByRole('button', { name: 'Not now' }).click()
   await page.getByText('You have no passkey yet.').waitFor()
   expect((await tenant.get('/users')).body.data).toMatchObject([{ email: 'ada@example.com' }, { email: null }])

@@ -149,7 +149,7 @@ function NewLinkDialog({
       open={open}
       onOpenChange={onOpenChange}
       title={`A new link for ${member?.name ?? ''}`}
-      description="It signs them in once. Their earlier links end."
+      description="The link works once. Earlier links stop working."
     >
       <div className="flex flex-wrap justify-end gap-2">
         <Button onClick={() => choose('link')}>Show it to me</Button>

@@ -91,7 +91,7 @@ export function Oidc({ oidc, onChanged }: { oidc: MemberSignIn['oidc']; onChange
         action="Turn off"
         onConfirm={() => save({ oidc: null })}
       >
-        <p>It signs nobody in any more. Active sessions continue.</p>
+        <p>Members can no longer sign in with it. Active sessions continue.</p>
       </ConfirmDialog>
     </div>
   )

@@ -48,7 +48,7 @@ async function requireMayAsk(tx: Db, deps: Deps, session: Acting, rule: string):
   if (same !== undefined)
     throw fail('approval_pending').about(
       'commands',
-      `${same.id} is not decided yet, which this session asked for by the same rule.`,
+      `This session's earlier request ${same.id} under the same rule is not decided yet.`,
       { rule, approvalId: same.id, link: linkOf(deps, { app_id: session.app_id, id: same.id }) },
     )
   if (recent >= ASKS_PER_HOUR_MAX)

@@ -104,13 +104,16 @@ export async function getApproval(deps: Deps, call: MaybeUserCall, id: string): 
   const approval = await showApproval(deps.db, deps, row)
   const isOver = approval.status === 'pending' && sessionStatusOf(session, now) !== 'active'
   const status = isOver ? 'canceled' : approval.status
+  const remaining = remainingBeside(session, session.limits, session.spending?.spent ?? {}, now)
+  // Once it is decided, what is left is told to the owner alone.
+  const isOwner = call.user === null || call.user.id === row.user_id
   return {
     ...approval,
     status,
     sessionName: session.name,
     operations: transaction.operations,
     effects: transaction.effects,
-    remaining: remainingBeside(session, session.limits, session.spending?.spent ?? {}, now),
+    remaining: isOwner || status === 'pending' ? remaining : { ...remaining, uses: null, spend: [], budgets: [] },
     document: row.document,
     publicKey: call.user !== null && status === 'pending' ? await optionsFor(deps, row, call.user.id) : null,
   }

@@ -519,6 +519,33 @@ describe('a client that disconnects', () => {
     },
   )
 
+  const hindrances: [string, (all: Scene) => Promise<unknown>, (all: Scene) => Promise<unknown>][] = [
+    [
+      'the wallet is frozen',
+      (all) => all.tenant.post(`/wallets/${all.ada.walletId}/freeze`),
+      (all) => all.tenant.post(`/wallets/${all.ada.walletId}/unfreeze`),
+    ],
+    [
+      'the user is suspended',
+      (all) => all.tenant.patch(`/users/${all.ada.userId}`, { status: 'suspended' }),
+      (all) => all.tenant.patch(`/users/${all.ada.userId}`, { status: 'active' }),
+    ],
+    [
+      'no agent can connect',
+      (all) => all.tenant.patch(`/apps/${all.tenant.appId}`, { agents: { connect: false } }),
+      (all) => all.tenant.patch(`/apps/${all.tenant.appId}`, { agents: { connect: true } }),
+    ],
+  ]
+  test.each(hindrances)('ends it also while %s', async (_, begin, end) => {
+    const all = await scene()
+    const { refresh, sessionId } = await connected(all)
+    await begin(all)
+    expect((await revocation(all, { token: refresh, client_id: all.clientId })).status).toBe(200)
+    await end(all)
+    expect(await statusOf(all, sessionId)).toBe('revoked')
+    expect(grantError(await token(all, refreshOf(all, refresh)))).toEqual(INVALID)
+  })
+
   test('cannot end what another client, app or tenant has, and learns nothing from tokens that are none', async () => {
     const [all, other] = await Promise.all([scene(), scene()])
     const { access, refresh, sessionId } = await connected(all)

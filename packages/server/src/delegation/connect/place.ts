@@ -27,10 +27,16 @@ export interface Connectable extends OfApp {
   app: SignInSettings
 }
 
-/** The app, if its users can connect agents. Undefined also where there is no such app. */
-export async function connectableApp(deps: Deps, appId: string): Promise<Connectable | undefined> {
+/** An app, whether its users can connect agents or not. Undefined where there is none. */
+export async function appOf(deps: Deps, appId: string): Promise<Connectable | undefined> {
   const tenantId = await tenantOfApp(deps, appId)
   if (tenantId === undefined) return undefined
   const app = await signInSettings(deps, tenantId, appId as Id<'app'>)
-  return app.agents.connect ? { tenantId, appId: appId as Id<'app'>, app } : undefined
+  return { tenantId, appId: appId as Id<'app'>, app }
+}
+
+/** The app, if its users can connect agents. Undefined also where there is no such app. */
+export async function connectableApp(deps: Deps, appId: string): Promise<Connectable | undefined> {
+  const found = await appOf(deps, appId)
+  return found?.app.agents.connect ? found : undefined
 }

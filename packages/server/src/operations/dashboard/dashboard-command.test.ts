@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 const claim = (url: string, link: string) =>
-  call(url, 'POST', '/dashboard/api/session', { body: { link: link.split('#link=')[1] } })
+  call(url, 'POST', '/dashboard/api/session', { body: { link: link.split('link=')[1] } })
 
 /** Runs shell text in which `halfkey` is the command line, on the service's own database and key file. */
 async function shell(text: string): Promise<string> {

@@ -32,9 +32,9 @@ interface LinkOptions {
 /** The secret of a link. */
 export const newLinkToken = (): string => PREFIX + randomBytes(32).toString('base64url')
 
-/** Where a link leads. */
-export const urlOfLink = ({ config }: Pick<Deps, 'config'>, token: string): string =>
-  `${publicUrl(config)}/dashboard#link=${token}`
+/** Where a link leads. One that is mailed signs in at a click on the page only: programs that check emails open links, too. */
+export const urlOfLink = ({ config }: Pick<Deps, 'config'>, token: string, isMailed = false): string =>
+  `${publicUrl(config)}/dashboard#${isMailed ? 'mailed-link' : 'link'}=${token}`
 
 /** Makes a link to one tenant's dashboard, or to that of the operator, who sees all tenants. Only its hash is stored. */
 export async function createLink(

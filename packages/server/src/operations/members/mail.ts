@@ -5,7 +5,7 @@ import { oneLine } from '../../identity/emails/template.ts'
 import { parseEmail } from '../../identity/users/email.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Deps } from '../../platform/deps.ts'
-import { limitAccount, limitEmail } from '../../platform/http/rate-limits/limits.ts'
+import { limitEmail, limitMemberMailbox } from '../../platform/http/rate-limits/limits.ts'
 import type { Call } from '../../platform/http/route.ts'
 import type { Id } from '../../platform/ids.ts'
 import { INVITATION_DAYS, LINK_MINUTES, newLinkToken, urlOfLink } from '../dashboard/link.ts'
@@ -16,6 +16,9 @@ import { type MemberRow, tenantName } from './store.ts'
 
 /** Whom emails to members come from. */
 const SENDER = 'Halfkey'
+
+/** A tenant's name as the subject of an email has it: no room for a message of somebody else's, and no address that mail programs link. */
+const shortName = (name: string) => oneLine(name).replaceAll('/', ' ').slice(0, 60)
 
 const WORDS = {
   invited: {
@@ -54,7 +57,7 @@ export async function limitMail(
 ): Promise<void> {
   if (delivery !== 'email') return
   await limitEmail(deps, caller.tenantId, origin.address)
-  await limitAccount(deps, `member email ${caller.tenantId} ${parseEmail(email).key}`)
+  await limitMemberMailbox(deps, parseEmail(email).key)
 }
 
 /**
@@ -72,9 +75,9 @@ export async function prepareLinkMail(
   if (operatorSends(deps) === null) throw fail('member_email_not_configured')
   const { shown: to } = readAddress(email)
   const words = WORDS[status === 'invited' ? 'invited' : 'active']
-  const tenant = oneLine(await tenantName(deps.db, tenantId))
+  const tenant = shortName(await tenantName(deps.db, tenantId))
   const token = newLinkToken()
-  const link = urlOfLink(deps, token)
+  const link = urlOfLink(deps, token, true)
   const rendered = renderParts(words.subject(tenant), [
     linked(words.intro(tenant), words.button, link),
     said(words.until),
@@ -97,7 +100,7 @@ export async function queueLinkMail(
 
 /** Writes and seals the email with a code that signs a member in. */
 export async function sealCode(deps: Deps, tenantId: Id<'ten'>, to: string, code: string): Promise<SealedEmail> {
-  const tenant = oneLine(await tenantName(deps.db, tenantId))
+  const tenant = shortName(await tenantName(deps.db, tenantId))
   const rendered = renderParts(`Your code for the dashboard of ${tenant}`, [
     said(`Enter this code to sign in to the Halfkey dashboard of ${tenant}:`),
     big(code),

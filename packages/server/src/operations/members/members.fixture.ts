@@ -14,7 +14,7 @@ export interface SignedIn {
 }
 
 /** The token of a link's URL. */
-const tokenOf = (url: string): string => url.slice(url.indexOf('#link=') + '#link='.length)
+const tokenOf = (url: string): string => url.slice(url.indexOf('link=') + 'link='.length)
 
 /** Makes a member as the operator does. @returns them with their link */
 export async function invited(
@@ -49,7 +49,7 @@ export async function opens(service: Service, url: string): Promise<Answer & { c
 /** The next email to a member, and the link in it. */
 export async function mailedLink({ smtp }: Pick<MailingService, 'smtp'>, email: string) {
   const mail = await smtp.next(email)
-  const url = /\S+#link=\S+/.exec(mail.parts['text/plain'] as string)?.[0] as string
+  const url = /\S+#mailed-link=\S+/.exec(mail.parts['text/plain'] as string)?.[0] as string
   return { mail, url }
 }
 

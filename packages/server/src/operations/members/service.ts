@@ -23,6 +23,7 @@ import {
 import { fail, MEMBERS_MAX } from './errors.ts'
 import { type LinkMail, limitMail, prepareLinkMail, queueLinkMail } from './mail.ts'
 import type { CreateMember, CreateMemberLink, ListMembers, Member, MemberWithLink, UpdateMember } from './schema.ts'
+import { deleteIdentities } from './sign-in/store.ts'
 import * as store from './store.ts'
 
 const DAY_MS = 86_400_000
@@ -243,7 +244,10 @@ export async function removeMember(deps: Deps, call: Call, id: string): Promise<
     if (before.status === 'removed') return store.toMember(before)
     if (await store.isLastOwner(tx, before)) throw fail('last_owner')
     const now = deps.now()
-    const stored = await store.updateMember(tx, { ...before, status: 'removed', removed_at: now, updated_at: now })
+    // Another member may connect the account then.
+    await deleteIdentities(tx, caller.tenantId, memberId)
+    const ended = { status: 'removed', identity_id: null, removed_at: now, updated_at: now } as const
+    const stored = await store.updateMember(tx, { ...before, ...ended })
     await note(tx, deps, stored, 'member.removed', call)
     return store.toMember(stored)
   })

@@ -205,7 +205,7 @@ export const EVENT_CATALOGUE = {
     data: { ...approvalData, passkeyId: null, approvedBy: [user, approver] },
   },
   'approval.denied': {
-    description: "A wallet's owner or another approver refused a transaction.",
+    description: "A wallet's owner or an approver refused a transaction.",
     data: { ...approvalData, reason: 'I did not order this.', deniedBy: approver },
   },
   'approval.expired': {
@@ -213,7 +213,7 @@ export const EVENT_CATALOGUE = {
     data: approvalData,
   },
   'approval.canceled': {
-    description: 'A delegated session ended before it was decided what it had asked for.',
+    description: 'A delegated session ended before its request was decided.',
     data: approvalData,
   },
   'recipient.added': {

@@ -20,7 +20,7 @@ const PAGES: Record<Role, string[]> = {
 }
 
 /** Opens the dashboard by a member's link, in a browser of their own with a device that makes passkeys. */
-async function comeBy(url: string, phone = false) {
+async function openLink(url: string, phone = false) {
   const opened = stage.host(await openContext(stage.browser, '/dashboard', { phone }))
   const cdp = await opened.context.newCDPSession(opened.page)
   await cdp.send('WebAuthn.enable')
@@ -35,6 +35,12 @@ async function comeBy(url: string, phone = false) {
     },
   })
   await opened.page.goto(`${originOf(stage.service)}/dashboard${new URL(url).hash}`)
+  return opened
+}
+
+/** The same, once it has signed them in. */
+async function comeBy(url: string, phone = false) {
+  const opened = await openLink(url, phone)
   await opened.page.locator('#content').waitFor({ state: 'attached' })
   return opened
 }
@@ -208,7 +214,13 @@ test('a member who was invited by mail signs in with a code, and with the accoun
         const mails = (await (await fetch(`${service.url}/dev/mail.json`)).json()) as Record<string, string>[]
         return mails.find(({ to }) => to === email) ?? false
       })
-    const hedy = await comeBy((await mailed()).link as string)
+    // A program that checks emails opens it, and uses nothing up.
+    const scanner = await openLink((await mailed()).link as string)
+    await scanner.page.getByText('You opened a link from an email').waitFor()
+    const hedy = await openLink((await mailed()).link as string)
+    await hedy.page.getByText('You opened a link from an email').waitFor()
+    await hedy.look('mailed-link')
+    await hedy.page.getByRole('button', { name: 'Sign in' }).click()
     // The page is sent to the login, which sends it back at once.
     let nonce = ''
     fake.paths['/authorize'] = ({ query }) => {

@@ -1,4 +1,5 @@
-import { ask, asking, type Owner } from '../../../src/delegation/approvals/approvals.fixture.ts'
+import { approve, ask, asking, type Owner } from '../../../src/delegation/approvals/approvals.fixture.ts'
+import { stage as newApprovers } from '../../../src/delegation/approvals/approvers/approvers.fixture.ts'
 import { amply, budget, putBudgets } from '../../../src/delegation/budgets/budgets.fixture.ts'
 import {
   type ConnectedAgent,
@@ -257,6 +258,10 @@ export async function setFeatures(
 
 /** A payment that waits for its owner. It takes a day, so it comes before everybody else signs in. */
 export async function setApproval(service: Service): Promise<Pick<Features, 'asking'>> {
+  // One of two has approved.
+  const several = await newApprovers(service)
+  const { approval } = await ask(several.session, several.owner)
+  expectStatus(await approve(several.approvers[0], approval.id), 200)
   const { tenant, owner, session } = await asking(service)
   const waiting = await ask(session, owner)
   const holding = await owner.receive('7')

@@ -17,7 +17,7 @@ function dataOf({ status, text, body }: Answer) {
 /** A member with a passkey, who begins to sign in with it. */
 async function withPasskey(service: Service, tenant: Tenant, headers: { origin: string }): Promise<void> {
   const { link } = await invited(service, tenant, 'viewer')
-  const page = await openPage(service, { link: link.url.split('#link=')[1] as string }, headers)
+  const page = await openPage(service, { link: link.url.split('link=')[1] as string }, headers)
   const begin = async () => dataOf(await page.call('POST', '/session/passkeys/options', { body: {}, headers }))
   const { challengeId, publicKey } = await begin()
   const body = { challengeId, credential: newAuthenticator().create(publicKey, headers.origin), deviceName: 'Laptop' }
@@ -31,14 +31,14 @@ export async function addMembers(service: Service, tenant: Tenant, smtp: SmtpSer
   const headers = { origin: publicUrl(deps.config) }
   await withPasskey(service, tenant, headers)
   const owner = await invited(service, tenant, 'owner')
-  const page = await openPage(service, { link: owner.link.url.split('#link=')[1] as string }, headers)
+  const page = await openPage(service, { link: owner.link.url.split('link=')[1] as string }, headers)
   const oidc = { name: 'Acme', issuer: 'http://127.0.0.1:49151', clientId: 'dashboard', clientSecret: 'secret' }
   dataOf(await page.call('PATCH', '/member-sign-in', { body: { emailCode: true, oidc }, headers }))
   const email = 'proven@example.com'
   const tenantId = tenant.tenantId as `ten_${string}`
   const { id } = await createMemberByOperator(deps, tenantId, { email, role: 'viewer', delivery: 'email' })
   const { url } = await mailedLink({ smtp }, email)
-  await openPage(service, { link: url.split('#link=')[1] as string }, headers)
+  await openPage(service, { link: url.split('link=')[1] as string }, headers)
   const body = { email, tenantId }
   dataOf(await call(service.url, 'POST', '/dashboard/api/session/email-code', { body, headers }))
   const provider = await providerOf(deps.db, tenantId)

@@ -1,6 +1,6 @@
 import type { Id } from '../../../platform/ids.ts'
 import type { Sealed } from '../../../platform/security/records/access.ts'
-import { defineRecord } from '../../../platform/security/records/kind.ts'
+import { defineRecord, EVERY_ROW } from '../../../platform/security/records/kind.ts'
 import type { KeptAssertion } from '../approval-record.ts'
 
 /** The MAC of an approver's assertion: who approved what, with which passkey. */
@@ -11,6 +11,8 @@ export const ASSERTION_RECORD = defineRecord({
   versioned: false,
   columns: { passkey_id: 'text', assertion: 'json', approved_at: 'time' },
   notAuthority: {},
+  // No release wrote such rows without one.
+  alwaysSealed: EVERY_ROW,
 })
 
 /** The assertion by which one approver approved. It is never changed. */

@@ -7,7 +7,7 @@ import { HttpError } from '../../../platform/http/errors.ts'
 import type { Origin } from '../../../platform/http/route.ts'
 import { equalSecrets, sha256 } from '../../../platform/security/crypto.ts'
 import { revokeDelegatedSession } from '../../manage/revoke.ts'
-import { requireLive } from '../../session.ts'
+import { requireLive, statusOf as sessionStatusOf } from '../../session.ts'
 import { findLive, type LiveRow } from '../../store.ts'
 import { lockToken } from './store.ts'
 import { hasForm, type OpenConnection, openToken } from './tokens.ts'
@@ -75,7 +75,11 @@ export async function revokeConnection(deps: Deps, call: TokenCall): Promise<Ref
     if (row === undefined || row.expires_at <= deps.now()) return null
     if (row.client_id !== call.given.get('client_id')) return refuse('This token is for another client.')
     const connection = openToken(row, token)
-    if ('id' in (await liveSession(tx, deps, connection))) await endConnection(tx, deps, call, connection)
+    const { tenantId, appId } = call
+    const session = await findLive(tx, deps.now(), { tenantId, appId }, connection.delegated_session_id)
+    // Also one that cannot act now, as its wallet is frozen or its user suspended: it could again.
+    if (session !== undefined && sessionStatusOf(session, deps.now()) === 'active')
+      await endConnection(tx, deps, call, connection)
     return null
   })
 }

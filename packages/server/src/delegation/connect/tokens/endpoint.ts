@@ -2,7 +2,7 @@ import type { Deps } from '../../../platform/deps.ts'
 import { limitPage } from '../../../platform/http/rate-limits/limits.ts'
 import type { PlainAnswer, PlainRequest } from '../../../platform/http/route.ts'
 import { readParameters } from '../parameters.ts'
-import { connectableApp, OAUTH_CALLS, resourceOf } from '../place.ts'
+import { appOf, type Connectable, connectableApp, OAUTH_CALLS, resourceOf } from '../place.ts'
 import { type Refused, revokeConnection, type TokenCall } from './connection.ts'
 import { exchangeCode, type Granted, refreshConnection } from './exchange.ts'
 
@@ -18,8 +18,7 @@ const GRANTS: Readonly<Record<string, (deps: Deps, call: TokenCall) => Promise<G
 const refused = (error: Refused['error'], description: string): Refused => ({ error, description })
 
 /** A call of a client. Nothing in it is checked yet that only one of the endpoints has. */
-async function readCall(deps: Deps, { headers, body, origin, path, authorization }: PlainRequest) {
-  const found = await connectableApp(deps, path.split('/')[2] ?? '')
+function readCall(found: Connectable | undefined, { headers, body, origin, authorization }: PlainRequest) {
   if (found === undefined) return refused('invalid_grant', 'This app does not connect agents.')
   const [type] = String(headers['content-type'] ?? '').split(';')
   if (type?.trim().toLowerCase() !== 'application/x-www-form-urlencoded' || body.length > BODY_BYTES_MAX)
@@ -53,10 +52,10 @@ async function revoke(deps: Deps, call: TokenCall): Promise<Refused | Record<str
 
 /** An endpoint that clients post forms to, without a key. */
 const formEndpoint =
-  (act: (deps: Deps, call: TokenCall) => Promise<Granted | Refused | Record<string, never>>) =>
+  (find: typeof appOf, act: (deps: Deps, call: TokenCall) => Promise<Granted | Refused | Record<string, never>>) =>
   async (deps: Deps, request: PlainRequest): Promise<PlainAnswer> => {
     const limits = await limitPage(deps, OAUTH_CALLS, request.address)
-    const call = await readCall(deps, request)
+    const call = readCall(await find(deps, request.path.split('/')[2] ?? ''), request)
     const answered = 'error' in call ? call : await act(deps, call)
     const isRefused = 'error' in answered
     const body = isRefused ? { error: answered.error, error_description: answered.description } : answered
@@ -69,7 +68,7 @@ const formEndpoint =
   }
 
 /** The token endpoint of an app (RFC 6749, section 3.2). */
-export const tokenEndpoint = formEndpoint(exchange)
+export const tokenEndpoint = formEndpoint(connectableApp, exchange)
 
-/** The revocation endpoint of an app (RFC 7009). */
-export const revocationEndpoint = formEndpoint(revoke)
+/** The revocation endpoint of an app (RFC 7009): also where no agent can connect any more. */
+export const revocationEndpoint = formEndpoint(appOf, revoke)

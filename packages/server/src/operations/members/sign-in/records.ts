@@ -6,6 +6,7 @@ export const MEMBER_SIGN_IN_RECORD = defineRecord({
   table: 'member_sign_in',
   key: ['method'],
   versioned: true,
+  floor: true,
   alwaysSealed: EVERY_ROW,
   columns: {
     enabled: 'boolean',

@@ -154,6 +154,6 @@ export async function waysOfPage(deps: Deps, text: string | undefined) {
   const provider = await providerOf(deps.db, tenantId)
   return {
     emailCode: await store.isOn(deps.db, tenantId, 'email_code'),
-    oidc: provider === undefined ? null : { name: provider.name },
+    oidc: provider === undefined ? null : { name: provider.name, host: new URL(provider.issuer).host },
   }
 }

@@ -64,6 +64,14 @@ export function limitSignIn(deps: Deps, address: string): Counted {
 const EMAILS_OF_NETWORK: Rate = { perSecond: 100 / 3_600, burst: 50 }
 const EMAILS_OF_APP: Rate = { perSecond: 20, burst: 2_000 }
 
+/** Emails to members that one mailbox can be sent. */
+const EMAILS_TO_MEMBER: Rate = { perSecond: 5 / 3_600, burst: 5 }
+
+/** Counts an email to a member for the mailbox that it goes to, whoever of any tenant asks for it. @throws rate_limited */
+export async function limitMemberMailbox(deps: Deps, emailKey: string): Promise<void> {
+  await take(deps, 'email', EMAILS_TO_MEMBER, `member ${emailKey}`)
+}
+
 /** Counts an email that a call sends, for the client's address in the app and for the app. @throws rate_limited */
 export async function limitEmail(deps: Deps, appId: string, address: string): Promise<void> {
   await take(deps, 'email', EMAILS_OF_NETWORK, `${appId} ${networkOf(address)}`)
