@@ -288,6 +288,16 @@ describe('every method works against the server', () => {
     await useKeyShares(client, clientOf)
   })
 
+  test('templates of emails', async () => {
+    const { emailTemplates } = client.apps
+    const written = { subject: 'Your code', text: '{{code}}' }
+    const preview = await emailTemplates.preview(tenant.appId, { kind: 'sign_in', language: 'en', ...written })
+    expect(preview.subject).toBe('Your code')
+    expect((await emailTemplates.set(tenant.appId, 'sign_in', 'en', written)).isDefault).toBe(false)
+    expect((await emailTemplates.reset(tenant.appId, 'sign_in', 'en')).isDefault).toBe(true)
+    expect((await emailTemplates.list(tenant.appId)).total).toBeGreaterThan(1)
+  })
+
   test('tenant', async () => {
     const before = await client.tenant.get()
     expect(before.id).toBe(tenant.tenantId)
@@ -320,8 +330,8 @@ describe('every method works against the server', () => {
   test('and every operation of the API has a method', () => {
     const { paths } = JSON.parse(readFileSync(new URL('../../server/openapi.json', import.meta.url), 'utf8'))
     const called = (method: string, path: string) => {
-      // An id of ours, or a template's name.
-      const id = '([a-z]+_[0-9a-z]{26}|Shop%3AVoucher)'
+      // An id of ours, a template's name, or the kind and language of an email.
+      const id = '([a-z]+_[0-9a-z]{26}|Shop%3AVoucher|sign_in|en)'
       const pattern = new RegExp(`^${method.toUpperCase()} ${path.replace(/\{\w+\}/g, id)}$`)
       return requests.some((request) => pattern.test(request))
     }
