@@ -1,6 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Option } from '@commander-js/extra-typings'
+import type { Deps } from '../../../../platform/deps.ts'
 import { recordForInstallation } from '../../../../platform/events/audit-only-entries.ts'
 import { newLineBy } from '../../../../platform/security/key-services/key-lines.ts'
+import { KeyServiceError } from '../../../../platform/security/key-services/key-service.ts'
 import { kinds } from '../../../../platform/settings.ts'
 import { defineCommand, runAlone, UsageError, withDeps } from '../../command.ts'
 import { type KekRotation, ROTATION, rotateKek } from './kek-rotation.ts'
@@ -10,6 +13,23 @@ import { rewrapLines } from './key-file-change.ts'
 const NOTICE_MS = 3_000
 /** Longer than any request: it waits for a connection for at most 5 s, and a statement runs for at most 15 s. */
 const SETTLE_MS = 30_000
+
+/** How long, and how often, this command's own connection may still have no answer about the new key from its key service. */
+const NOTE_TRIES = 40
+const NOTE_PAUSE_MS = 500
+
+/** Notes the rotation in the audit logs, under keys that the new key wraps by now: a key service unwraps it in the background. */
+async function noteRotation(deps: Deps, target: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const act = { action: 'installation.kek_rotated', target } as const
+      return await deps.db.tx((tx) => recordForInstallation(tx, deps, act))
+    } catch (error) {
+      if (!(error instanceof KeyServiceError) || tries === NOTE_TRIES) throw error
+      await pause(NOTE_PAUSE_MS)
+    }
+  }
+}
 
 /** `halfkey keys generate-kek` */
 export const keysGenerateKek = defineCommand({
@@ -99,8 +119,7 @@ For several machines, or a file that cannot be written here, docs/operating.md s
   async run({ dropOld = false, wait: noticeMs }, context) {
     const done = await withDeps(context, async (deps, progress) => {
       const rotation = await rotateKek(deps, { dropOld, noticeMs, settleMs: SETTLE_MS, progress })
-      const { keyId: target } = deps.keys
-      await deps.db.tx((tx) => recordForInstallation(tx, deps, { action: 'installation.kek_rotated', target }))
+      await noteRotation(deps, rotation.keyId)
       return rotation
     })
     return { data: { ...done }, lines: linesOf(done) }
