@@ -151,7 +151,7 @@ test('an agent that asks for nothing in particular gets what its user enters; ho
   await page.getByLabel('Can spend at most, in USDX').fill('4')
   await page.getByLabel('Only to these parties').fill('bob')
   await page.getByRole('button', { name: 'Connect' }).click()
-  await page.getByText('One of these is not the id of a party').waitFor()
+  await page.getByText('One of these is not a party id').waitFor()
   await page.getByLabel('Only to these parties').fill('')
   const answer = await answered(all, () => page.getByRole('button', { name: 'Connect' }).click())
   const { body } = await token(scene, exchangeOf(scene, answer.get('code') ?? ''))
@@ -172,7 +172,7 @@ test('an agent gets an amount without a limit only if its user says so, who can 
   }
   await open(all, { authorization_details: JSON.stringify([{ type: asked?.type, policy }]) })
   await page.getByText(`Can spend any amount of "USDX" (issued by ${asset.issuer}).`).waitFor()
-  await page.getByText('(not the address of who asks)').waitFor()
+  await page.getByText('(this is not the requester’s address)').waitFor()
   await page.getByText('if receiver is "\\u202eecila"').waitFor()
   expect(await page.getByText('Without it a session lasts').count()).toBe(0)
   await page.getByText('Exactly what it asks for').click()
