@@ -221,6 +221,7 @@ test('a member who was invited by mail signs in with a code, and with the accoun
     await hedy.page.getByText('You opened a link from an email').waitFor()
     await hedy.look('mailed-link')
     await hedy.page.getByRole('button', { name: 'Sign in' }).click()
+    await hedy.page.locator('#content').waitFor({ state: 'attached' })
     // The page is sent to the login, which sends it back at once.
     let nonce = ''
     fake.paths['/authorize'] = ({ query }) => {
